@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * real: the next-in-line libc functions behind the names that we export.
+ *
+ * Resolved by dlsym(RTLD_NEXT) at first use, so that an interposed function
+ * works before our constructor ran. A missing one answers ENOSYS.
+ * Runs in: [interposer]; the first use of each takes the loader's lock, so
+ * real_resolve() does them all in the constructor.
+ */
+#ifndef APROF_HOOKS_REAL_H
+#define APROF_HOOKS_REAL_H
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+void real_resolve(void);
+
+int real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg);
+int real_sigaction(int signo, const struct sigaction *act, struct sigaction *old);
+void real_exit(int status) __attribute__((noreturn));
+void real__exit(int status) __attribute__((noreturn));
+void real__Exit(int status) __attribute__((noreturn));
+void real_quick_exit(int status) __attribute__((noreturn));
+int real_execve(const char *path, char *const argv[], char *const envp[]);
+int real_execv(const char *path, char *const argv[]);
+int real_execvp(const char *file, char *const argv[]);
+int real_execvpe(const char *file, char *const argv[], char *const envp[]);
+int real_fexecve(int fd, char *const argv[], char *const envp[]);
+int real_execveat(int dirfd, const char *path, char *const argv[], char *const envp[], int flags);
+
+/* The kernel's pid: differs from the pid at start in a forked child whose
+ * handlers have not run, and in a vfork child, which shares our memory. */
+pid_t real_pid(void);
+
+#endif

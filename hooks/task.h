@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * task: starting a thread of our own (a "task" in the kernel's word, so that
+ * the name does not clash with hooks/threads.h, which knows the application's).
+ *
+ * The thread is made by libc's own pthread_create (not by our interposer), with
+ * every signal blocked except SIGSEGV and SIGBUS, a fixed stack of 256 KiB
+ * (whatever `ulimit -s` says), the name "aprof" and no capabilities. Its end is
+ * announced by a futex, so that waiting for it can be bounded.
+ */
+#ifndef APROF_HOOKS_TASK_H
+#define APROF_HOOKS_TASK_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct task {
+    pthread_t thread;
+    pid_t tid;                /* set by the thread itself before run() */
+    _Atomic uint32_t ended;   /* futex: 1 once run() has returned */
+    void (*run)(void *arg);
+    void *arg;
+};
+
+/* Zeroed struct in; 0 or a negative errno. The struct must live until joined. */
+int task_start(struct task *task, void (*run)(void *), void *arg);
+
+/* Waits until the thread has left run(), at most until deadline_ns, then joins
+ * it. False at the deadline: the thread goes on. The kernel thread itself is
+ * gone from /proc when this returns true. */
+bool task_join(struct task *task, uint64_t deadline_ns);
+
+/* [sampler] Leaves the shared descriptor table: 0-2 become /dev/null in a table
+ * that exists for this thread alone. False where the kernel refuses
+ * (close_range is Linux 5.9): then the caller opens, writes and closes. */
+bool task_unshare_descriptors(void);
+
+/* [sampler] Drops every capability of the calling thread. */
+void task_drop_capabilities(void);
+
+pid_t task_tid(void); /* gettid(2), async-signal-safe */
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * timer: one POSIX timer a thread, on that thread's own CPU clock (or on
+ * CLOCK_MONOTONIC when the user chose so), delivered to that thread alone as
+ * SIGURG (SIGEV_THREAD_ID). SIGURG is ignored by default, so a lost handler is
+ * harmless. Raw system calls: nothing of libc's timer bookkeeping.
+ *
+ * Armed relative, never absolute: an absolute expiry in the past would fire at
+ * once and interrupt a waiting call. Each timer takes one slot of
+ * RLIMIT_SIGPENDING, which is per user and shared with the application: at most
+ * an eighth of it is used.
+ *
+ * Runs in: [sampler] [interposer]; timer_is_ours and timer_set_period also in [handler].
+ */
+#ifndef APROF_HOOKS_TIMER_H
+#define APROF_HOOKS_TIMER_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define TIMER_SIGNAL SIGURG
+
+enum timer_clock { TIMER_CPU, TIMER_MONOTONIC };
+
+/* Reads RLIMIT_SIGPENDING. Call at start, before any timer is made. */
+void timer_init(void);
+
+/* Makes and arms a timer for thread tid; cookie comes back with every signal.
+ * 0 and *id, or a negative errno (-EAGAIN: our share of the limit is used up). */
+int timer_make(pid_t tid, enum timer_clock clock, void *cookie, uint64_t first_ns, uint64_t period_ns, int *id);
+void timer_drop(int id);
+int timer_set_period(int id, uint64_t first_ns, uint64_t period_ns);
+
+/* The cookie when this signal came from one of our timers, else NULL. The
+ * caller checks that the cookie points into its own pool. */
+void *timer_cookie(const siginfo_t *info);
+
+/* After fork the child has none of its parent's timers. */
+void timer_postfork_child(void);
+
+/* How many are armed now, and how often the limit refused one. */
+uint32_t timer_armed(void);
+uint64_t timer_refused(void);
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * spool: the writer. Files, names, order and rights are those of
+ * output/spool_format.h.
+ *
+ * Runs in: [sampler] only; every wait on a disk is this thread's alone.
+ * Owns its descriptors and mappings. Mappings are MADV_DONTFORK.
+ * Failure: a negative errno, one log line a kind (path, uid, what mends it), and
+ * the writer goes on trying: nothing that fits is lost later.
+ */
+#ifndef APROF_OUTPUT_SPOOL_H
+#define APROF_OUTPUT_SPOOL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "output/metadata.h"
+#include "sampler/profile.h"
+
+struct spool_options {
+    const char *directory;   /* absolute */
+    const char *host;        /* raw; the spool makes it fit for names */
+    pid_t pid;
+    uint64_t start_us;       /* START in the names */
+    uint64_t limit_bytes;    /* APROF_SPOOL over all processes; 0: no bound */
+    bool keep_descriptors;   /* this thread has a descriptor table of its own; else open, compare device and inode, write, close */
+};
+
+struct spool;
+
+/* Allocates from hooks/mem.h. Touches no file yet: a process that took no
+ * sample leaves none. */
+struct spool *spool_new(const struct spool_options *options);
+
+/* Each tick: brings the open window's files up to the profile's changes. Opens
+ * the window (directory, .gitignore, live metadata with its lock, then metric
+ * files) when there is something to write and it is not open. */
+int spool_flush(struct spool *spool, struct profile *profile, const struct metadata *metadata);
+
+/* Once a second and at the end: renews the live metadata in place. */
+int spool_describe(struct spool *spool, const struct metadata *metadata);
+
+/* The window's end: opens the next window first (next != NULL), then writes the
+ * sealed copies, renames them, removes the live files, metadata with its lock
+ * last, and enforces the bound on the directory. Nothing happens when the
+ * window was never opened. The profile is not cleared. */
+int spool_seal(struct spool *spool, struct profile *profile, const struct metadata *metadata, const struct metadata *next);
+
+bool spool_is_open(const struct spool *spool);
+
+/* Gives up everything without writing: closes, unmaps. */
+void spool_free(struct spool *spool);
+
+/* Coming back after the sampler was joined for a fork: opens the live files
+ * again under their names and compares device and inode; a file that is not
+ * ours any more starts a new window. before: called when pausing (writes
+ * "paused": true, gives up descriptors, keeps names and identities). */
+int spool_pause(struct spool *spool, const struct metadata *metadata);
+int spool_resume(struct spool *spool, struct profile *profile, const struct metadata *metadata);
+
+/* How often the bound on the directory could not be kept (living windows alone exceed it). */
+uint64_t spool_limit_hits(const struct spool *spool);
+/* True while new stacks must go to [overflow] for want of room. */
+bool spool_is_full(const struct spool *spool);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * counters: what the sampler did and what it lost, by reason. Plain data of one
+ * window, written by the sampler, read by output/metadata.c. Times in
+ * nanoseconds (the metadata shows microseconds).
+ */
+#ifndef APROF_SAMPLER_COUNTERS_H
+#define APROF_SAMPLER_COUNTERS_H
+
+#include <stdint.h>
+
+/* Reasons for which a sample is lost or lacks something; DESIGN: dropped{}. */
+#define DROP_REASONS(X) \
+    X(torn) X(torn_awaiter) X(fault) X(deadline) X(table_full) X(ring_full) X(late) X(unreadable) X(creator_unknown)
+
+enum drop_reason {
+#define X(name) DROP_##name,
+    DROP_REASONS(X)
+#undef X
+    DROP_COUNT
+};
+
+/* Limits that can bite; the metadata's limits{} shows those that did. */
+#define LIMITS(X) \
+    X(depth) X(memory) X(spool) X(threads) X(interpreters) X(timers) X(names) X(records) X(signals_blocked) X(alternate_stack)
+
+enum limit {
+#define X(name) LIMIT_##name,
+    LIMITS(X)
+#undef X
+    LIMIT_COUNT
+};
+
+struct counters {
+    uint64_t ticks_due, ticks_taken, ticks_missed; /* of the sampler's own clock and the CPU ticks together */
+    uint64_t samples;                              /* stacks that were recorded */
+    uint64_t dropped[DROP_COUNT];
+    uint64_t limits[LIMIT_COUNT];
+    uint64_t cpu_unseen_ns;  /* booked to [unseen cpu] */
+    uint64_t cpu_spread_ns;  /* spread over stacks that were seen */
+    uint32_t threads_peak, tasks_peak;
+    uint64_t tasks_skipped;
+    uint64_t sampler_cpu_ns; /* CPU of our thread */
+    uint64_t handler_ns;     /* CPU in our handlers on application threads */
+    uint64_t process_cpu_ns; /* CPU of the whole process, ours included */
+};
+
+struct loop_time { /* one event loop's thread, as seen in the window */
+    uint32_t thread;     /* tid */
+    uint64_t idle_ns, busy_ns;
+};
+#define LOOPS_SHOWN 64
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * objects: str and bytes of the interpreter, read through hooks/guard.h.
+ * Runs in: [handler] [sampler]. No allocation, bounded.
+ *
+ * Source of the facts: Include/cpython/unicodeobject.h (state bits: interned 0-1
+ * [3.11: 0-1 of "interned:2"], kind 2-4, compact 5, ascii 6), bytesobject.h.
+ */
+#ifndef APROF_SAMPLER_CPYTHON_OBJECTS_H
+#define APROF_SAMPLER_CPYTHON_OBJECTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sampler/cpython/target.h"
+
+/* A str as found: where its characters are and how wide they are. */
+struct py_str {
+    uintptr_t data;
+    uint32_t length; /* code points */
+    uint8_t kind;    /* bytes a character: 1 (Latin-1), 2 (UCS-2), 4 (UCS-4) */
+    bool ascii;
+};
+
+struct py_bytes {
+    uintptr_t data;
+    uint32_t length;
+};
+
+/* False when the object is not a str (subclasses count) or not readable, or
+ * longer than 2^28 characters (then it is not a str but garbage). */
+bool objects_str(const struct py_target *target, uintptr_t object, struct py_str *str);
+bool objects_bytes(const struct py_target *target, uintptr_t object, struct py_bytes *bytes);
+
+/* Whether object's ob_type is exactly type. */
+bool objects_is(const struct py_target *target, uintptr_t object, uintptr_t type);
+
+#endif

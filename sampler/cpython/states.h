@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * states: the runtime, its interpreters and their thread states, from memory.
+ * Runs in: [handler] [sampler]. No lock is taken (HEAD_LOCK is never touched):
+ * a list that changes meanwhile is walked with bounds and plausibility checks,
+ * and what is read may be stale; callers prove what they use.
+ */
+#ifndef APROF_SAMPLER_CPYTHON_STATES_H
+#define APROF_SAMPLER_CPYTHON_STATES_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "sampler/cpython/target.h"
+
+#define STATES_INTERPRETERS_MAX 256
+#define STATES_THREADS_MAX 65536
+
+enum runtime_phase { RUNTIME_ABSENT, RUNTIME_STARTING, RUNTIME_READY, RUNTIME_FINALIZING };
+
+/* STARTING: not initialised yet (or finalised: it may start again). READY:
+ * initialised, main interpreter and at least one thread state there. */
+enum runtime_phase states_phase(const struct py_target *target);
+
+struct state { /* one PyThreadState, as read */
+    uintptr_t address, interp;
+    pid_t tid;            /* native_thread_id; 0: not bound yet */
+    uintptr_t pthread;    /* thread_id */
+    uint64_t unique_id;   /* tstate->id: never used again within an interpreter */
+    int64_t interp_id;
+    bool active;          /* 3.12+: swapped in (holds the GIL); 3.11: is the GIL's holder */
+    bool dead;            /* finalizing or cleared, or nothing can be read */
+};
+
+struct states_walk {
+    const struct py_target *target;
+    uintptr_t interp, next;
+    int64_t interp_id;
+    uint32_t interps, threads;
+    bool broken; /* a bound was hit or a pointer was unreadable: the list is not complete */
+};
+
+void states_begin(struct states_walk *walk, const struct py_target *target);
+bool states_next(struct states_walk *walk, struct state *state);
+
+/* Reads one thread state again. False: unreadable. */
+bool states_read(const struct py_target *target, uintptr_t address, struct state *state);
+
+/* Whether this thread state is now the one that tid/self runs on (both ids match). */
+bool states_is_of(const struct py_target *target, uintptr_t address, pid_t tid, pthread_t self);
+
+/* Whether the thread state holds its interpreter's GIL now. */
+bool states_holds_gil(const struct py_target *target, uintptr_t address);
+
+/* [handler] Finds the calling thread's own state among at most `look` of the
+ * newest ones; an active one wins. 0: none. */
+uintptr_t states_find_own(const struct py_target *target, pid_t tid, pthread_t self, uint32_t look);
+
+/* Whether the lock of the pending calls is free now, so that Py_AddPendingCall
+ * cannot block: needed in handlers and fork handlers. */
+bool states_pending_lock_is_free(const struct py_target *target);
+
+#endif
