@@ -24,10 +24,11 @@ struct layout {
     bool debug_build;         /* Py_DEBUG */
 
     /* _PyRuntimeState */
-    int32_t runtime_size;     /* size of the symbol, 0: not checked */
+    int32_t runtime_size;     /* as _Py_DebugOffsets says; 0: not known (it differs between patch releases) */
     int32_t runtime_initialized, runtime_finalizing, runtime_interpreters_head, runtime_interpreters_main;
     int32_t runtime_tstate_current; /* 3.11: holder of the GIL */
     int32_t runtime_pending_lock;   /* of the main thread's pending calls where it is in the runtime (3.12+), else NONE */
+    bool pending_lock_is_byte;      /* 3.13+: a PyMutex; before: a pointer to a semaphore */
 
     /* PyInterpreterState */
     int32_t interp_next, interp_id, interp_threads_head, interp_gc_collecting, interp_modules, interp_pending_lock;
@@ -52,9 +53,11 @@ struct layout {
     uint8_t owner_entry;      /* owner >= this: a marker frame of C (3.12+); 0xff: there are none */
     uint8_t owner_last;       /* a larger value means torn */
     bool instr_is_previous;   /* 3.11/3.12: prev_instr, one unit before the next one */
+    uint8_t executable_tag_mask; /* 3.14+: bits of frame_executable that are not of the address */
 
     /* PyCodeObject */
     int32_t code_flags, code_firstlineno, code_version, code_filename, code_name, code_qualname, code_linetable, code_firsttraceable, code_adaptive;
+    uint32_t code_shim_flag;  /* co_flags bit of the __init__ shim (3.13+), 0: there is none */
 
     /* objects */
     int32_t object_type, var_size, type_name, type_flags;
@@ -65,9 +68,11 @@ struct layout {
 /* The table for a minor version and build; NULL: not supported. */
 const struct layout *layout_find(int minor, bool debug_build);
 
-/* 3.13+: takes over what _Py_DebugOffsets at runtime says. 0; -EINVAL: no
- * cookie or another version; -ENOTSUP: a free-threaded build. Reads through
- * hooks/guard.h. */
+/* 3.13+: takes over what _Py_DebugOffsets at runtime says, and looks up the
+ * pending calls' lock, which moves between patch releases (NONE when it is not
+ * found). 0; -EINVAL: no cookie, another version, a pre-release, or offsets that
+ * cannot be; -ENOTSUP: a free-threaded build. The layout is unchanged unless 0.
+ * Before 3.13 there is nothing to read: 0. Reads through hooks/guard.h. */
 int layout_read_debug_offsets(struct layout *layout, uintptr_t runtime);
 
 #endif
