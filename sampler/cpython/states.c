@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * states: interpreters and thread states as linked lists in foreign memory. The
+ * lists change while they are walked: every pointer goes through the guard, both
+ * counts are bounded, and a state whose interpreter pointer is another's is not
+ * believed. */
+#include "sampler/cpython/states.h"
+
+#include "hooks/guard.h"
+
+/* glibc's and musl's sem_t both begin with the 32-bit value; glibc keeps the
+ * number of waiters in the upper half of the same word. */
+#define SEMAPHORE_VALUE(word) ((uint32_t)(word) & 0x7fffffffu)
+
+static bool read_pointer(uintptr_t base, int32_t offset, uintptr_t *pointer)
+{
+    uint64_t word;
+    if (offset == LAYOUT_NONE || !base || !guard_word(base + (uintptr_t)offset, &word))
+        return false;
+    *pointer = (uintptr_t)word;
+    return true;
+}
+
+static bool read_int(uintptr_t base, int32_t offset, int32_t *value)
+{
+    return offset != LAYOUT_NONE && base && guard_copy(value, base + (uintptr_t)offset, sizeof *value);
+}
+
+/* 3.11: dies with the thread; nothing marks it before. */
+static bool read_status(const struct layout *layout, uintptr_t address, uint32_t *status)
+{
+    *status = 0;
+    return layout->thread_status == LAYOUT_NONE || read_int(address, layout->thread_status, (int32_t *)status);
+}
+
+/* Finalised runtimes keep the finalizing pointer until they are started again,
+ * but have no interpreter any more. */
+enum runtime_phase states_phase(const struct py_target *target)
+{
+    const struct layout *layout = &target->layout;
+    uintptr_t finalizing, head, main_interp, threads;
+    int32_t initialized;
+
+    if (!target->runtime || !read_int(target->runtime, layout->runtime_initialized, &initialized) ||
+        !read_pointer(target->runtime, layout->runtime_finalizing, &finalizing) ||
+        !read_pointer(target->runtime, layout->runtime_interpreters_head, &head) ||
+        !read_pointer(target->runtime, layout->runtime_interpreters_main, &main_interp))
+        return RUNTIME_ABSENT;
+    if (finalizing && head)
+        return RUNTIME_FINALIZING;
+    if (finalizing || initialized != 1 || !head || !main_interp)
+        return RUNTIME_STARTING;
+    return read_pointer(main_interp, layout->interp_threads_head, &threads) && threads ? RUNTIME_READY : RUNTIME_STARTING;
+}
+
+/* 3.11's GIL is the runtime's, and one word names its holder. */
+static bool is_active(const struct py_target *target, uintptr_t address, uint32_t status)
+{
+    const struct layout *layout = &target->layout;
+    uintptr_t holder;
+
+    if (layout->runtime_tstate_current != LAYOUT_NONE)
+        return read_pointer(target->runtime, layout->runtime_tstate_current, &holder) && holder == address;
+    return status >> layout->status_active_bit & 1;
+}
+
+bool states_read(const struct py_target *target, uintptr_t address, struct state *state)
+{
+    const struct layout *layout = &target->layout;
+    uint64_t unique_id, native_id, interp_id;
+    uint32_t status;
+
+    *state = (struct state){.address = address, .dead = true};
+    if (!address || !read_pointer(address, layout->thread_interp, &state->interp) ||
+        !read_pointer(address, layout->thread_id, &state->pthread) ||
+        !guard_word(address + (uintptr_t)layout->thread_native_id, &native_id) ||
+        !guard_word(address + (uintptr_t)layout->thread_unique_id, &unique_id) || !read_status(layout, address, &status))
+        return false;
+    if (!state->interp || !guard_word(state->interp + (uintptr_t)layout->interp_id, &interp_id))
+        return false;
+    state->tid = native_id <= INT32_MAX ? (pid_t)native_id : 0;
+    state->unique_id = unique_id;
+    state->interp_id = (int64_t)interp_id;
+    state->active = is_active(target, address, status);
+    state->dead = (status & layout->status_dead_mask) != 0;
+    return true;
+}
+
+void states_begin(struct states_walk *walk, const struct py_target *target)
+{
+    *walk = (struct states_walk){.target = target};
+    if (!read_pointer(target->runtime, target->layout.runtime_interpreters_head, &walk->next))
+        walk->broken = true;
+}
+
+/* walk->interp 0: walk->next is an interpreter to go into, else a thread state. */
+static bool enter_interpreter(struct states_walk *walk)
+{
+    const struct layout *layout = &walk->target->layout;
+    uint64_t id;
+
+    if (!walk->next)
+        return false;
+    if (walk->interps == STATES_INTERPRETERS_MAX || !guard_word(walk->next + (uintptr_t)layout->interp_id, &id)) {
+        walk->broken = true;
+        return false;
+    }
+    walk->interps++;
+    walk->interp = walk->next;
+    walk->interp_id = (int64_t)id;
+    if (!read_pointer(walk->interp, layout->interp_threads_head, &walk->next)) {
+        walk->broken = true;
+        walk->next = 0;
+    }
+    return true;
+}
+
+static bool leave_interpreter(struct states_walk *walk)
+{
+    if (!read_pointer(walk->interp, walk->target->layout.interp_next, &walk->next)) {
+        walk->broken = true;
+        return false;
+    }
+    walk->interp = 0;
+    return true;
+}
+
+/* The state that walk->next names; false ends this interpreter's list. */
+static bool take_state(struct states_walk *walk, struct state *state)
+{
+    if (!walk->next)
+        return false;
+    if (walk->threads == STATES_THREADS_MAX || !states_read(walk->target, walk->next, state) ||
+        state->interp != walk->interp || !read_pointer(walk->next, walk->target->layout.thread_next, &walk->next)) {
+        walk->broken = true; /* freed, or already another's: the rest cannot be reached from here */
+        return false;
+    }
+    walk->threads++;
+    return true;
+}
+
+bool states_next(struct states_walk *walk, struct state *state)
+{
+    while (walk->interp || enter_interpreter(walk)) {
+        if (take_state(walk, state))
+            return true;
+        if (!leave_interpreter(walk))
+            return false;
+    }
+    return false;
+}
+
+bool states_is_of(const struct py_target *target, uintptr_t address, pid_t tid, pthread_t self)
+{
+    const struct layout *layout = &target->layout;
+    uint64_t native_id;
+    uintptr_t pthread;
+
+    return read_pointer(address, layout->thread_id, &pthread) && pthread == (uintptr_t)self &&
+           guard_word(address + (uintptr_t)layout->thread_native_id, &native_id) && native_id == (uint64_t)tid;
+}
+
+/* Whether the GIL's own words say so. A thread that is just taking the GIL has
+ * set locked but not yet last_holder, hence the active bit as well. */
+static bool gil_is_of(const struct py_target *target, uintptr_t address)
+{
+    const struct layout *layout = &target->layout;
+    uintptr_t interp, gil, holder;
+    int32_t locked;
+
+    return read_pointer(address, layout->thread_interp, &interp) && read_pointer(interp, layout->interp_gil, &gil) &&
+           read_int(gil, layout->gil_locked, &locked) && locked == 1 &&
+           read_pointer(gil, layout->gil_last_holder, &holder) && holder == address;
+}
+
+bool states_holds_gil(const struct py_target *target, uintptr_t address)
+{
+    uint32_t status;
+    if (!address || !read_status(&target->layout, address, &status) || !is_active(target, address, status))
+        return false;
+    return target->layout.interp_gil == LAYOUT_NONE || gil_is_of(target, address);
+}
+
+uintptr_t states_find_own(const struct py_target *target, pid_t tid, pthread_t self, uint32_t look)
+{
+    struct states_walk walk;
+    struct state state;
+    uintptr_t found = 0;
+
+    states_begin(&walk, target);
+    while (walk.threads < look && states_next(&walk, &state)) {
+        if (state.tid != tid || state.pthread != (uintptr_t)self || state.dead)
+            continue;
+        if (state.active)
+            return state.address;
+        if (!found)
+            found = state.address;
+    }
+    return found;
+}
+
+static bool lock_at_is_free(const struct layout *layout, uintptr_t base, int32_t offset)
+{
+    uintptr_t semaphore;
+    uint64_t word;
+    uint8_t mutex;
+
+    if (offset == LAYOUT_NONE)
+        return false;
+    if (layout->pending_lock_is_byte)
+        return guard_copy(&mutex, base + (uintptr_t)offset, 1) && mutex == 0;
+    return read_pointer(base, offset, &semaphore) && semaphore && guard_word(semaphore, &word) && SEMAPHORE_VALUE(word) == 1;
+}
+
+/* 3.11 has one lock an interpreter, and the call goes to the interpreter of
+ * whoever holds the GIL just then: all must be free. */
+static bool every_interpreter_is_free(const struct py_target *target)
+{
+    const struct layout *layout = &target->layout;
+    uintptr_t interp;
+
+    if (!read_pointer(target->runtime, layout->runtime_interpreters_head, &interp) || !interp)
+        return false;
+    for (uint32_t count = 0; interp; count++) {
+        if (count == STATES_INTERPRETERS_MAX || !lock_at_is_free(layout, interp, layout->interp_pending_lock) ||
+            !read_pointer(interp, layout->interp_next, &interp))
+            return false;
+    }
+    return true;
+}
+
+bool states_pending_lock_is_free(const struct py_target *target)
+{
+    if (!target->runtime)
+        return false;
+    if (target->layout.interp_pending_lock != LAYOUT_NONE)
+        return every_interpreter_is_free(target);
+    return lock_at_is_free(&target->layout, target->runtime, target->layout.runtime_pending_lock);
+}
