@@ -19,6 +19,12 @@ void real_resolve(void);
 
 int real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg);
 int real_sigaction(int signo, const struct sigaction *act, struct sigaction *old);
+typedef void (*real_handler)(int);
+real_handler real_signal(int signo, real_handler handler); /* also bsd_signal, ssignal */
+real_handler real_sysv_signal(int signo, real_handler handler);
+real_handler real_sigset(int signo, real_handler handler);
+int real_sigignore(int signo);
+int real_siginterrupt(int signo, int flag);
 void real_exit(int status) __attribute__((noreturn));
 void real__exit(int status) __attribute__((noreturn));
 void real__Exit(int status) __attribute__((noreturn));
@@ -33,5 +39,15 @@ int real_execveat(int dirfd, const char *path, char *const argv[], char *const e
 /* The kernel's pid: differs from the pid at start in a forked child whose
  * handlers have not run, and in a vfork child, which shares our memory. */
 pid_t real_pid(void);
+
+/* False in a vfork child, which shares the memory of a process that goes on
+ * after it: then write nothing. True in a forked child, also before any fork
+ * handler ran (a page that the kernel wipes on fork tells them apart). Costs one
+ * system call. Ask only after real_resolve(), or while nothing is started. */
+bool real_owns_memory(void);
+
+/* [fork, child] Settles the ownership at once, before a vfork child of this
+ * child can be the first to ask; threads_postfork_child() calls it. */
+void real_postfork_child(void);
 
 #endif
