@@ -18,6 +18,7 @@ struct py_target {
     uintptr_t unicode_type; /* &PyUnicode_Type */
     uintptr_t bytes_type;   /* &PyBytes_Type */
     uint32_t version;       /* PY_VERSION_HEX */
+    uintptr_t text_start, text_end; /* of the file that holds the interpreter: threads started there are its own */
 };
 
 #endif

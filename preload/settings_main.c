@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * aprof-settings: the table of settings, for scripts.
+ *
+ *   aprof-settings check     checks the APROF_* variables of the environment: a
+ *                            line on stderr for each fault, exit status 2 if any
+ *   aprof-settings help      the table for --help
+ *   aprof-settings markdown  the table for README.md
+ *   aprof-settings man       the table for a man page
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "preload/config.h"
+
+extern char **environ;
+
+static void print_fault(void *context, const char *line)
+{
+    fprintf(stderr, "aprof-run: %s\n", line);
+    ++*(int *)context;
+}
+
+static int check(void)
+{
+    static struct config config;
+    static struct metadata_pair pairs[64];
+    int faults = 0;
+    config_parse(&config, environ, print_fault, &faults);
+    config_tags(config.tags, pairs, 64, print_fault, &faults);
+    return faults ? 2 : 0;
+}
+
+static void print_help(const struct option_row *o)
+{
+    char left[64];
+    snprintf(left, sizeof left, "%s=%s", o->name, o->meta);
+    printf("  %-26s %s", left, o->help);
+    if (o->type == OPTION_NUMBER)
+        printf(" (%llu to %llu)", (unsigned long long)o->min, (unsigned long long)o->max);
+    if (o->type == OPTION_CHOICE || o->type == OPTION_SET)
+        printf(" (%.*s)", (int)strlen(o->words) - (o->words[strlen(o->words) - 1] == '|'), o->words);
+    if (*o->fallback)
+        printf(" [%s]", o->fallback);
+    printf("\n");
+}
+
+static void print_markdown(const struct option_row *o)
+{
+    printf("| `%s` | %s%s%s | %s |\n", o->name, *o->fallback ? "`" : "", o->fallback, *o->fallback ? "`" : "", o->help);
+}
+
+static void print_man(const struct option_row *o)
+{
+    printf(".TP\n.B %s\n%s", o->name, o->help);
+    if (*o->fallback)
+        printf(" (default: %s)", o->fallback);
+    printf("\n");
+}
+
+static const struct {
+    const char *name, *head;
+    void (*print)(const struct option_row *);
+} forms[] = {
+    {"help", "Settings (environment variables; [default]):\n", print_help},
+    {"markdown", "| variable | default | meaning |\n|---|---|---|\n", print_markdown},
+    {"man", "", print_man},
+};
+
+int main(int argc, char **argv)
+{
+    if (argc == 2 && strcmp(argv[1], "check") == 0)
+        return check();
+    for (size_t i = 0; argc == 2 && i < sizeof forms / sizeof forms[0]; i++) {
+        if (strcmp(argv[1], forms[i].name) != 0)
+            continue;
+        fputs(forms[i].head, stdout);
+        for (size_t n = 0; n < config_options_count; n++)
+            forms[i].print(&config_options[n]);
+        return 0;
+    }
+    fprintf(stderr, "usage: aprof-settings check|help|markdown|man\n");
+    return 2;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * ring: the CPU ticks of one thread, on their way to the sampler.
+ *
+ * One producer (the handler on that thread, which cannot interrupt itself), one
+ * consumer (the sampler). Words of eight bytes in the thread's own space
+ * (hooks/threads.h). A record is written word by word and becomes visible as a
+ * whole by ring_commit; what was begun and not committed never was there.
+ *
+ * A record is a header and a sequence of tagged entries, leaf first:
+ *   word 0  RING_RECORD | flags << 8 | words << 16 (whole record) | entries << 32
+ *   word 1  CPU clock of the thread, ns
+ *   word 2  CLOCK_MONOTONIC, ns
+ *   word 3  frames cut at the root end
+ *   entry   tag in the low byte of its first word, the rest by its tag:
+ *           RING_SETTLED    tag | lasti << 32, identity
+ *           RING_UNSETTLED  tag | lasti << 32, identity, address of the code object
+ *
+ * Runs in: [handler] for the producer's half, [sampler] for the other.
+ */
+#ifndef APROF_SAMPLER_RING_H
+#define APROF_SAMPLER_RING_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { RING_RECORD = 0x52 };
+enum { RING_SETTLED = 1, RING_UNSETTLED = 2 };
+enum { RING_HEADER_WORDS = 4 };
+
+/* Flags of a record. */
+enum {
+    RING_HOLDS_GIL = 1, /* the thread held its interpreter's GIL */
+    RING_IN_SYSCALL = 2 /* it was interrupted at the return of a system call */
+};
+
+struct ring {
+    _Atomic uint32_t head; /* words ever written; the producer's */
+    _Atomic uint32_t tail; /* words ever read; the consumer's */
+    uint32_t words;        /* capacity, a power of two */
+    uint32_t writing;      /* the producer's place in an open record */
+    uint64_t word[];
+};
+
+/* Makes a ring of the space; whoever does so owns both ends at that moment. */
+static inline struct ring *ring_init(void *space, uint32_t bytes)
+{
+    struct ring *ring = space;
+    uint32_t words = (bytes - (uint32_t)sizeof *ring) / 8, power = 1;
+    while (power * 2 <= words)
+        power *= 2;
+    ring->words = power;
+    ring->writing = 0;
+    atomic_store_explicit(&ring->head, 0, memory_order_relaxed);
+    atomic_store_explicit(&ring->tail, 0, memory_order_release);
+    return ring;
+}
+
+/* --- producer --- */
+
+static inline void ring_open(struct ring *ring)
+{
+    ring->writing = atomic_load_explicit(&ring->head, memory_order_relaxed);
+}
+
+static inline uint32_t ring_room(const struct ring *ring)
+{
+    return ring->words - (ring->writing - atomic_load_explicit(&ring->tail, memory_order_acquire));
+}
+
+static inline void ring_put(struct ring *ring, uint64_t word)
+{
+    ring->word[ring->writing++ & (ring->words - 1)] = word;
+}
+
+static inline void ring_commit(struct ring *ring)
+{
+    atomic_store_explicit(&ring->head, ring->writing, memory_order_release);
+}
+
+/* A word of the open record, counted from its start. */
+static inline void ring_patch(struct ring *ring, uint32_t at, uint64_t word)
+{
+    ring->word[(atomic_load_explicit(&ring->head, memory_order_relaxed) + at) & (ring->words - 1)] = word;
+}
+
+/* --- consumer --- */
+
+static inline uint32_t ring_ready(const struct ring *ring)
+{
+    return atomic_load_explicit(&ring->head, memory_order_acquire) - atomic_load_explicit(&ring->tail, memory_order_relaxed);
+}
+
+static inline uint64_t ring_peek(const struct ring *ring, uint32_t at)
+{
+    return ring->word[(atomic_load_explicit(&ring->tail, memory_order_relaxed) + at) & (ring->words - 1)];
+}
+
+static inline void ring_drop(struct ring *ring, uint32_t words)
+{
+    uint32_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+    atomic_store_explicit(&ring->tail, tail + words, memory_order_release);
+}
+
+#endif

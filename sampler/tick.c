@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+#include "sampler/tick.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+
+#include "hooks/clock.h"
+#include "hooks/guard.h"
+#include "hooks/interrupted.h"
+#include "hooks/sigaction.h"
+#include "sampler/codes.h"
+#include "sampler/cpython/frames.h"
+#include "sampler/cpython/states.h"
+#include "sampler/ring.h"
+
+enum {
+    WALK_FACTOR = 4,     /* frames walked at most, in depths: to find the bottom and count what is cut */
+    OWN_STATES = 64,     /* newest thread states looked at for our own */
+    STACK_NEEDED = 24576 /* on an alternate stack: our frames, and the signal frame of a guarded fault (AVX-512: 3 KiB, AMX: 11 KiB) */
+};
+
+static struct {
+    struct tick_options options;
+    _Atomic bool enabled;
+    void (*_Atomic on_any)(void);
+} tick;
+
+static uint64_t record_frame(struct ring *ring, const struct py_frame *frame, uint64_t room)
+{
+    bool settled = codes_settle(tick.options.target, &frame->code);
+    uint64_t words = settled ? 2 : 3;
+    if (room < words)
+        return 0;
+    ring_put(ring, (settled ? RING_SETTLED : RING_UNSETTLED) | (uint64_t)(uint32_t)frame->lasti << 32);
+    ring_put(ring, frame->code.identity);
+    if (!settled)
+        ring_put(ring, frame->code.address);
+    return words;
+}
+
+/* Walks from the leaf; keeps what fits, counts what does not. */
+static enum frames_end walk_into(struct ring *ring, uintptr_t tstate, uint32_t *entries, uint32_t *cut)
+{
+    struct frames_walk walk;
+    struct py_frame frame;
+    frames_begin(&walk, tick.options.target, tstate, tick.options.depth * WALK_FACTOR);
+    while (frames_next(&walk, &frame)) {
+        if (frame.kind != FRAME_PYTHON)
+            continue;
+        if (*cut == 0 && *entries < tick.options.depth && record_frame(ring, &frame, ring_room(ring)))
+            ++*entries;
+        else
+            ++*cut;
+    }
+    return walk.end;
+}
+
+static void drop(_Atomic uint32_t *counter)
+{
+    atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
+}
+
+static void write_record(struct thread *self, uintptr_t tstate, const void *ucontext)
+{
+    struct ring *ring = (struct ring *)self->space;
+    uint32_t entries = 0, cut = 0;
+    uint64_t cpu = clock_self(), now = clock_now();
+    uint64_t flags = (states_holds_gil(tick.options.target, tstate) ? RING_HOLDS_GIL : 0) |
+                     (interrupted_in_syscall(ucontext) ? RING_IN_SYSCALL : 0);
+
+    ring_open(ring);
+    if (ring_room(ring) < RING_HEADER_WORDS + 3) {
+        drop(&self->dropped_full);
+        return;
+    }
+    ring->writing += RING_HEADER_WORDS;
+    switch (walk_into(ring, tstate, &entries, &cut)) {
+    case FRAMES_COMPLETE:
+    case FRAMES_LIMIT:
+        break;
+    case FRAMES_EMPTY:
+        return;
+    case FRAMES_FAULT:
+        drop(&self->dropped_fault);
+        return;
+    default:
+        drop(&self->dropped_torn);
+        return;
+    }
+    if (entries == 0) {
+        if (cut)
+            drop(&self->dropped_full);
+        return;
+    }
+    uint64_t words = ring->writing - atomic_load_explicit(&ring->head, memory_order_relaxed);
+    ring_patch(ring, 0, RING_RECORD | flags << 8 | words << 16 | (uint64_t)entries << 32);
+    ring_patch(ring, 1, cpu);
+    ring_patch(ring, 2, now);
+    ring_patch(ring, 3, cut);
+    ring_commit(ring);
+    atomic_fetch_add_explicit(&self->handler_ns, clock_self() - cpu, memory_order_relaxed);
+}
+
+/* The thread state that this thread runs on, proven by both of its ids. */
+static uintptr_t own_state(struct thread *self)
+{
+    const struct py_target *target = tick.options.target;
+    uintptr_t known = atomic_load_explicit(&self->tstate, memory_order_relaxed);
+    if (known && states_is_of(target, known, self->tid, pthread_self()))
+        return known;
+    known = states_find_own(target, self->tid, pthread_self(), OWN_STATES);
+    atomic_store_explicit(&self->tstate, known, memory_order_relaxed);
+    return known;
+}
+
+static void take_sample(struct thread *self, const void *ucontext)
+{
+    if (interrupted_blocks(ucontext, SIGSEGV) || interrupted_blocks(ucontext, SIGBUS) ||
+        interrupted_stack_left(ucontext) < STACK_NEEDED) {
+        drop(&self->dropped_masked);
+        return;
+    }
+    uintptr_t tstate = own_state(self);
+    if (tstate)
+        write_record(self, tstate, ucontext);
+}
+
+/* The record that this signal is for, when it is the calling thread's. */
+static struct thread *own_record(void *cookie)
+{
+    struct thread *record = threads_from_cookie(cookie), *self = threads_self();
+    if (!record)
+        return NULL;
+    if (!self && threads_claim(record))
+        self = record;
+    return self == record ? self : NULL;
+}
+
+static bool tick_handle(int signo, siginfo_t *info, void *ucontext)
+{
+    int saved = errno;
+    void *cookie = timer_cookie(info);
+    void (*on_any)(void) = atomic_load_explicit(&tick.on_any, memory_order_acquire);
+    if (!cookie)
+        return false;
+    if (on_any)
+        on_any();
+    if (atomic_load_explicit(&tick.enabled, memory_order_acquire) && guard_in_force()) {
+        struct thread *self = own_record(cookie);
+        if (self)
+            take_sample(self, ucontext);
+    }
+    errno = saved;
+    return true;
+}
+
+/* --- timers --- */
+
+/* Spread over (0, period]: threads that live less than a period are seen in
+ * proportion. Not for secrets: a mixed clock. */
+static uint64_t random_first(const struct thread *thread)
+{
+    uint64_t x = clock_now() ^ atomic_load(&thread->birth) * 0x9e3779b97f4a7c15u;
+    x ^= x >> 33;
+    x *= 0xff51afd7ed558ccdu;
+    x ^= x >> 33;
+    return 1 + x % tick.options.period_ns;
+}
+
+bool tick_arm(struct thread *thread)
+{
+    int id;
+    if (atomic_load(&thread->timer) >= 0)
+        return true;
+    if (timer_make(thread->tid, tick.options.clock, thread, random_first(thread), tick.options.period_ns, &id) != 0)
+        return false;
+    int none = -1;
+    if (!atomic_compare_exchange_strong(&thread->timer, &none, id))
+        timer_drop(id);
+    return true;
+}
+
+void tick_disarm(struct thread *thread)
+{
+    int id = atomic_exchange(&thread->timer, -1);
+    if (id >= 0)
+        timer_drop(id);
+}
+
+/* [application thread] A thread of the interpreter needs no look of the sampler
+ * to get its timer: it may not live that long. */
+static void born(struct thread *self)
+{
+    ring_init(self->space, self->space_size);
+    if (atomic_load_explicit(&tick.enabled, memory_order_acquire) && self->start &&
+        (uintptr_t)self->start >= tick.options.target->text_start && (uintptr_t)self->start < tick.options.target->text_end)
+        tick_arm(self);
+}
+
+int tick_start(const struct tick_options *options)
+{
+    tick.options = *options;
+    threads_on_birth(born);
+    return sigaction_claim(TIMER_SIGNAL, tick_handle);
+}
+
+void tick_enable(bool enabled)
+{
+    atomic_store_explicit(&tick.enabled, enabled, memory_order_release);
+}
+
+void tick_on_any(void (*call)(void))
+{
+    atomic_store_explicit(&tick.on_any, call, memory_order_release);
+}

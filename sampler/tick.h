@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tick: a thread walks itself when its own CPU timer expires.
+ *
+ * The handler allocates nothing, takes no lock, keeps a frame under 1 KiB, saves
+ * errno, and leaves one record in the thread's own ring (sampler/ring.h). It
+ * stands back (counted) on a small alternate stack and where the thread blocks
+ * SIGSEGV or SIGBUS, since a guarded read that faults would then kill.
+ *
+ * Runs in: [handler] for tick_handle, [sampler]/[loader] for the rest.
+ */
+#ifndef APROF_SAMPLER_TICK_H
+#define APROF_SAMPLER_TICK_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "hooks/threads.h"
+#include "hooks/timer.h"
+#include "sampler/cpython/target.h"
+
+struct tick_options {
+    const struct py_target *target;
+    uint32_t depth;          /* frames kept of one stack */
+    uint64_t period_ns;
+    enum timer_clock clock;
+};
+
+/* Sets what every tick reads; call before timers are made. Claims TIMER_SIGNAL
+ * and wants to hear of births (hooks/threads.h). 0 or a negative errno. */
+int tick_start(const struct tick_options *options);
+
+/* Whether ticks may walk now (not while the runtime starts or ends, or while
+ * the guard is not in force). Timers keep running; their signals do nothing. */
+void tick_enable(bool enabled);
+
+/* Arms a timer for this thread, first expiry random in (0, period]. False when
+ * it could not be made (timers limit, thread gone). */
+bool tick_arm(struct thread *thread);
+void tick_disarm(struct thread *thread);
+
+/* Called in each tick before anything else (a pending call that waits to be
+ * posted, a line for stderr); async-signal-safe. */
+void tick_on_any(void (*call)(void));
+
+#endif
