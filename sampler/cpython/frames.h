@@ -38,7 +38,7 @@ struct py_frame {
 enum frames_end {
     FRAMES_MORE,     /* the walk goes on */
     FRAMES_COMPLETE, /* ended in the thread's bottom */
-    FRAMES_EMPTY,    /* the thread has no Python frame now */
+    FRAMES_EMPTY,    /* the thread has no Python frame now (markers alone count as none) */
     FRAMES_TORN,     /* the pieces do not belong together */
     FRAMES_FAULT,    /* memory was not readable, or was not what it must be */
     FRAMES_LIMIT     /* the limit was reached */
@@ -49,8 +49,8 @@ struct frames_walk {
     uintptr_t next;          /* frame to read next */
     uintptr_t base;          /* 3.15: the thread's base frame */
     uintptr_t group_end;     /* 3.11: marker still to be reported */
-    uint32_t taken, limit;
-    bool after_entry;        /* the last frame read was a marker: NULL may follow */
+    uint32_t taken, limit;   /* frames read, markers and shims included */
+    bool shown;              /* a frame of Python was given out */
     enum frames_end end;
 };
 
