@@ -31,9 +31,9 @@
 /* Says whether the signal was ours: true ends the dispatch, false hands on. */
 typedef bool (*sigaction_mine)(int signo, siginfo_t *info, void *ucontext);
 
-/* [loader] Puts our handler in front (SA_SIGINFO|SA_ONSTACK|SA_RESTART, and
- * SA_NODEFER for SIGSEGV/SIGBUS); the action found becomes the application's
- * wish. 0 or a negative errno. */
+/* [loader] Puts our handler in front (SA_SIGINFO|SA_ONSTACK, SA_RESTART unless
+ * the wish is a handler without it, and SA_NODEFER for SIGSEGV/SIGBUS); the
+ * action found becomes the application's wish. 0 or a negative errno. */
 int sigaction_claim(int signo, sigaction_mine mine);
 
 /* Gives the signal back: installs the application's wish. */

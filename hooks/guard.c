@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Everything between guard_begin and guard_end may fault, and nothing in it
+ * uses the stack: at any of its instructions the stack pointer still is what
+ * the call left, so that the landing code can simply return 0 to the caller.
+ */
+#include "hooks/guard.h"
+#include "hooks/raw.h"
+#include "hooks/real.h"
+#include "hooks/sigaction.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/uio.h>   /* struct iovec */
+#include <ucontext.h>  /* REG_RIP */
+
+/* int guard_asm_copy(void *dst, const void *src, size_t n)
+ * int guard_asm_word(const uint64_t *src, uint64_t *dst)
+ * int guard_asm_store(uint64_t *dst, uint64_t value)
+ * 1, or 0 after a fault. Up to 16 bytes by two overlapping moves, so that an
+ * aligned word is read by one load; up to 256 by pairs of vector moves, the last
+ * overlapping; beyond that the start of `rep movsb` has paid off. */
+__asm__(".pushsection .text\n"
+        ".p2align 4\n"
+        "guard_begin:\n"
+        ".hidden guard_asm_copy\n"
+        ".globl guard_asm_copy\n"
+        ".type guard_asm_copy, @function\n"
+        "guard_asm_copy:\n"
+        "    cmpq $8, %rdx\n"
+        "    jb 2f\n"
+        "    cmpq $16, %rdx\n"
+        "    ja 4f\n"
+        "    movq (%rsi), %rax\n"
+        "    movq -8(%rsi,%rdx), %rcx\n"
+        "    movq %rax, (%rdi)\n"
+        "    movq %rcx, -8(%rdi,%rdx)\n"
+        "1:  movl $1, %eax\n"
+        "    ret\n"
+        "2:  cmpq $4, %rdx\n"
+        "    jb 3f\n"
+        "    movl (%rsi), %eax\n"
+        "    movl -4(%rsi,%rdx), %ecx\n"
+        "    movl %eax, (%rdi)\n"
+        "    movl %ecx, -4(%rdi,%rdx)\n"
+        "    jmp 1b\n"
+        "3:  testq %rdx, %rdx\n"
+        "    jz 1b\n"
+        "    movq %rdx, %r8\n"
+        "    shrq $1, %r8\n"
+        "    movb (%rsi), %al\n"
+        "    movb (%rsi,%r8), %cl\n"
+        "    movb -1(%rsi,%rdx), %r9b\n"
+        "    movb %al, (%rdi)\n"
+        "    movb %cl, (%rdi,%r8)\n"
+        "    movb %r9b, -1(%rdi,%rdx)\n"
+        "    jmp 1b\n"
+        "4:  cmpq $256, %rdx\n"
+        "    ja 6f\n"
+        "    movups -16(%rsi,%rdx), %xmm1\n"
+        "    leaq -16(%rdx), %rcx\n"
+        "    xorl %eax, %eax\n"
+        "5:  movups (%rsi,%rax), %xmm0\n"
+        "    movups %xmm0, (%rdi,%rax)\n"
+        "    addq $16, %rax\n"
+        "    cmpq %rcx, %rax\n"
+        "    jb 5b\n"
+        "    movups %xmm1, -16(%rdi,%rdx)\n"
+        "    jmp 1b\n"
+        "6:  movq %rdx, %rcx\n"
+        "    rep movsb\n"
+        "    jmp 1b\n"
+        ".size guard_asm_copy, . - guard_asm_copy\n"
+        ".hidden guard_asm_word\n"
+        ".globl guard_asm_word\n"
+        ".type guard_asm_word, @function\n"
+        "guard_asm_word:\n"
+        "    movq (%rdi), %rax\n"
+        "    movq %rax, (%rsi)\n"
+        "    movl $1, %eax\n"
+        "    ret\n"
+        ".size guard_asm_word, . - guard_asm_word\n"
+        ".hidden guard_asm_store\n"
+        ".globl guard_asm_store\n"
+        ".type guard_asm_store, @function\n"
+        "guard_asm_store:\n"
+        "    movq %rsi, (%rdi)\n"
+        "    movl $1, %eax\n"
+        "    ret\n"
+        ".size guard_asm_store, . - guard_asm_store\n"
+        "guard_end:\n"
+        "guard_landing:\n"
+        "    xorl %eax, %eax\n"
+        "    ret\n"
+        ".popsection\n");
+
+int guard_asm_copy(void *dst, uintptr_t src, size_t n) __attribute__((visibility("hidden")));
+int guard_asm_word(uintptr_t src, uint64_t *word) __attribute__((visibility("hidden")));
+int guard_asm_store(uint64_t *dst, uint64_t value) __attribute__((visibility("hidden")));
+extern const char guard_begin[], guard_end[], guard_landing[];
+
+/* OFF, the state before guard_start, fails every copy: no reader is chosen yet. */
+enum mode { OFF, COPYING, SYSCALLS };
+
+static _Atomic int mode;                /* written by [loader] and [sampler], read anywhere */
+static enum guard_reader asked;         /* written once, in guard_start */
+static bool started;                    /* likewise */
+
+/* SIGSEGV and SIGBUS of the instructions above. Signals that somebody sent
+ * (si_code <= 0; faulthandler raises again like this) are not faults of ours,
+ * wherever they arrive. */
+static bool guard_caught(int signo, siginfo_t *info, void *ucontext)
+{
+    greg_t *pc = &((ucontext_t *)ucontext)->uc_mcontext.gregs[REG_RIP];
+    if (info->si_code <= 0 || *pc < (greg_t)guard_begin || *pc >= (greg_t)guard_end)
+        return false;
+    *pc = (greg_t)guard_landing;
+    return true;
+}
+
+static int claim_both(void)
+{
+    int error = sigaction_claim(SIGSEGV, guard_caught);
+    if (error != 0)
+        return error;
+    error = sigaction_claim(SIGBUS, guard_caught);
+    if (error != 0)
+        sigaction_release(SIGSEGV);
+    return error;
+}
+
+/* The mode that fits the reader asked for, now that faults are caught or not. */
+static enum mode mode_for(bool caught)
+{
+    if (asked == GUARD_SYSCALL)
+        return SYSCALLS;
+    if (caught)
+        return COPYING;
+    return asked == GUARD_COPY ? OFF : SYSCALLS;
+}
+
+int guard_start(enum guard_reader reader)
+{
+    int error = reader == GUARD_SYSCALL ? 0 : claim_both();
+    asked = reader;
+    started = true;
+    atomic_store(&mode, mode_for(error == 0));
+    return error;
+}
+
+void guard_recheck(void)
+{
+    if (started && asked != GUARD_SYSCALL)
+        atomic_store(&mode, mode_for(sigaction_in_force(SIGSEGV) && sigaction_in_force(SIGBUS)));
+}
+
+/* The pid is asked each time: it is another one after a fork. */
+static bool copy_by_syscall(void *dst, uintptr_t src, size_t n)
+{
+    struct iovec to = {dst, n}, from = {(void *)src, n};
+    return raw6(SYS_process_vm_readv, real_pid(), (long)&to, 1, (long)&from, 1, 0) == (long)n;
+}
+
+bool guard_copy(void *dst, uintptr_t src, size_t n)
+{
+    int now = atomic_load_explicit(&mode, memory_order_relaxed);
+    if (now == COPYING)
+        return guard_asm_copy(dst, src, n) != 0;
+    return now == SYSCALLS && copy_by_syscall(dst, src, n);
+}
+
+bool guard_word(uintptr_t src, uint64_t *word)
+{
+    if (src % sizeof *word != 0)
+        return false;
+    int now = atomic_load_explicit(&mode, memory_order_relaxed);
+    if (now == COPYING)
+        return guard_asm_word(src, word) != 0;
+    return now == SYSCALLS && copy_by_syscall(word, src, sizeof *word);
+}
+
+bool guard_store(uint64_t *dst, uint64_t value)
+{
+    return guard_in_force() && guard_asm_store(dst, value) != 0;
+}
+
+bool guard_in_force(void)
+{
+    return atomic_load_explicit(&mode, memory_order_relaxed) == COPYING;
+}
+
+const char *guard_reader_name(void)
+{
+    return atomic_load_explicit(&mode, memory_order_relaxed) == COPYING ? "copy" : "syscall";
+}

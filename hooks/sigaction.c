@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * For a claimed signal two things differ: what the kernel has (our dispatcher)
+ * and what the application asked for (its wish). A wish lives in two copies:
+ * the writer fills the idle one and then advances the version, whose lowest bit
+ * names the one in use. So readers, which may be handlers, never wait, and a
+ * writer that vanished in a fork leaves nothing half-written in sight.
+ *
+ * The surprising thing: SA_RESTART of the kernel's action follows the wish. A
+ * SIGURG handler of the application without it must see its recv() end with
+ * EINTR (Python runs its handlers then), and only the kernel can do that.
+ */
+#include "hooks/sigaction.h"
+#include "hooks/raw.h"
+#include "hooks/real.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>    /* memset, memcpy */
+
+#define SIGNALS 65                  /* 1..64 on Linux */
+#define KERNEL_MASK_BYTES 8         /* the kernel's sigset */
+#define SA_RESTORER_BIT 0x04000000  /* set by every libc on x86-64, reported back by the kernel */
+/* What the kernel reports back (UAPI_SA_FLAGS); it drops the other bits. */
+#define SA_KNOWN (SA_NOCLDSTOP | SA_NOCLDWAIT | SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER | \
+                  (int)SA_RESETHAND | 0x800 | SA_RESTORER_BIT)
+
+/* A wish is a struct sigaction as the kernel would report it, moved in words so
+ * that a copy which races with a writer is torn (and then repeated), not undefined. */
+#define WISH_WORDS (sizeof(struct sigaction) / sizeof(uint64_t))
+_Static_assert(sizeof(struct sigaction) % sizeof(uint64_t) == 0, "a wish is whole words");
+
+struct row {
+    _Atomic(sigaction_mine) mine; /* NULL: not claimed, the call passes to libc */
+    _Atomic int lock;             /* pid of the writer at work, 0: none; a dead pid after fork */
+    _Atomic unsigned version;     /* wishes[version & 1] is in use */
+    _Atomic uint64_t wishes[2][WISH_WORDS];
+};
+
+static struct row rows[SIGNALS];
+
+/* What siginterrupt(3) said: bit signo-1 set means that signal(3) leaves SA_RESTART out. */
+static _Atomic uint64_t interrupting;
+
+/* The kernel's own structure: libc's differs in order and size. */
+struct kernel_action {
+    void *handler;
+    unsigned long flags;
+    void *restorer;
+    uint64_t mask;
+};
+
+static void dispatch(int signo, siginfo_t *info, void *ucontext);
+
+static bool is_signal(int signo)
+{
+    return signo > 0 && signo < SIGNALS;
+}
+
+static struct row *claimed(int signo)
+{
+    if (!is_signal(signo) || atomic_load_explicit(&rows[signo].mine, memory_order_acquire) == NULL)
+        return NULL;
+    return &rows[signo];
+}
+
+/* ---- the wish ---- */
+
+static void block_all(uint64_t *before)
+{
+    uint64_t all = ~(uint64_t)0;
+    raw4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)before, KERNEL_MASK_BYTES);
+}
+
+static void set_mask(const uint64_t *mask)
+{
+    raw4(SYS_rt_sigprocmask, SIG_SETMASK, (long)mask, 0, KERNEL_MASK_BYTES);
+}
+
+/* Signals are blocked while the lock is held, so that a handler which changes
+ * the same action cannot wait for the code that it interrupted. A lock of
+ * another pid was copied by fork from a thread that is not here: it is taken over. */
+static void row_lock(struct row *row, uint64_t *mask)
+{
+    int self = real_pid();
+    block_all(mask);
+    for (;;) {
+        int holder = atomic_load_explicit(&row->lock, memory_order_relaxed);
+        if (holder != self && atomic_compare_exchange_weak_explicit(&row->lock, &holder, self, memory_order_acquire,
+                                                                    memory_order_relaxed))
+            return;
+        raw0(SYS_sched_yield);
+    }
+}
+
+static void row_unlock(struct row *row, const uint64_t *mask)
+{
+    atomic_store_explicit(&row->lock, 0, memory_order_release);
+    set_mask(mask);
+}
+
+static struct sigaction wish_read(struct row *row)
+{
+    uint64_t words[WISH_WORDS];
+    struct sigaction wish;
+    unsigned version;
+    do {
+        version = atomic_load_explicit(&row->version, memory_order_acquire);
+        for (unsigned i = 0; i < WISH_WORDS; i++)
+            words[i] = atomic_load_explicit(&row->wishes[version & 1][i], memory_order_acquire);
+    } while (atomic_load_explicit(&row->version, memory_order_relaxed) != version);
+    memcpy(&wish, words, sizeof wish);
+    return wish;
+}
+
+/* With the row locked. */
+static void wish_write(struct row *row, const struct sigaction *wish)
+{
+    uint64_t words[WISH_WORDS];
+    unsigned next = atomic_load_explicit(&row->version, memory_order_relaxed) + 1;
+    memcpy(words, wish, sizeof words);
+    for (unsigned i = 0; i < WISH_WORDS; i++)
+        atomic_store_explicit(&row->wishes[next & 1][i], words[i], memory_order_release);
+    atomic_store_explicit(&row->version, next, memory_order_release);
+}
+
+static bool is_function(const struct sigaction *wish)
+{
+    return wish->sa_handler != SIG_DFL && wish->sa_handler != SIG_IGN;
+}
+
+/* The action that stands with the kernel for this wish. */
+static struct sigaction front(int signo, const struct sigaction *wish)
+{
+    struct sigaction ours;
+    memset(&ours, 0, sizeof ours);
+    ours.sa_sigaction = dispatch;
+    ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
+    if (signo == SIGSEGV || signo == SIGBUS)
+        ours.sa_flags |= SA_NODEFER; /* a guarded read inside the application's handler */
+    if (is_function(wish) && !(wish->sa_flags & SA_RESTART))
+        ours.sa_flags &= ~SA_RESTART;
+    return ours;
+}
+
+/* What the kernel would report for an action that was set through libc. */
+static struct sigaction as_reported(int signo, const struct sigaction *act)
+{
+    struct sigaction wish = *act, kernel;
+    wish.sa_flags = (act->sa_flags & SA_KNOWN) | SA_RESTORER_BIT;
+    sigdelset(&wish.sa_mask, SIGKILL);
+    sigdelset(&wish.sa_mask, SIGSTOP);
+    if (real_sigaction(signo, NULL, &kernel) == 0)
+        wish.sa_restorer = kernel.sa_restorer;
+    return wish;
+}
+
+/* ---- handing on ---- */
+
+static bool is_ignored_by_default(int signo)
+{
+    return signo == SIGURG || signo == SIGCHLD || signo == SIGWINCH || signo == SIGCONT;
+}
+
+/* The kernel made this signal because of the instruction that just ran: it
+ * cannot be ignored. (BUS_MCEERR_AO tells of a bad page that nobody touched.) */
+static bool is_fault(int signo, const siginfo_t *info)
+{
+    if (signo == SIGBUS && info->si_code == BUS_MCEERR_AO)
+        return false;
+    return (signo == SIGSEGV || signo == SIGBUS) && info->si_code > 0;
+}
+
+static void restore_default(int signo)
+{
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = SIG_DFL;
+    real_sigaction(signo, &action, NULL);
+}
+
+/* A fault happens again when we return, with its true address; anything else is
+ * sent again as it came, to this thread, and acts once it is unblocked. */
+static void die_by_default(int signo, siginfo_t *info)
+{
+    restore_default(signo);
+    if (!is_fault(signo, info))
+        raw4(SYS_rt_tgsigqueueinfo, real_pid(), raw0(SYS_gettid), signo, (long)info);
+}
+
+/* The wish as the kernel would take it for one delivery: SA_RESETHAND turns it
+ * to the default for the next one. */
+static struct sigaction wish_take(struct row *row, int signo)
+{
+    struct sigaction wish = wish_read(row);
+    if (!is_function(&wish) || !(wish.sa_flags & (int)SA_RESETHAND) || !real_owns_memory())
+        return wish;
+    uint64_t mask;
+    row_lock(row, &mask);
+    wish = wish_read(row);
+    if (is_function(&wish) && (wish.sa_flags & (int)SA_RESETHAND)) {
+        struct sigaction next = wish, ours;
+        next.sa_handler = SIG_DFL;
+        wish_write(row, &next);
+        ours = front(signo, &next);
+        real_sigaction(signo, &ours, NULL);
+    }
+    row_unlock(row, &mask);
+    return wish;
+}
+
+/* Our own return restores the mask that the kernel saved in ucontext. */
+static void call_function(int signo, const struct sigaction *wish, siginfo_t *info, void *ucontext)
+{
+    uint64_t mask;
+    memcpy(&mask, &wish->sa_mask, sizeof mask);
+    if (!(wish->sa_flags & SA_NODEFER))
+        mask |= (uint64_t)1 << (signo - 1);
+    else if (!(mask >> (signo - 1) & 1)) {
+        uint64_t self = (uint64_t)1 << (signo - 1);
+        raw4(SYS_rt_sigprocmask, SIG_UNBLOCK, (long)&self, 0, KERNEL_MASK_BYTES);
+    }
+    if (mask != 0)
+        raw4(SYS_rt_sigprocmask, SIG_BLOCK, (long)&mask, 0, KERNEL_MASK_BYTES);
+    if (wish->sa_flags & SA_SIGINFO)
+        wish->sa_sigaction(signo, info, ucontext);
+    else
+        wish->sa_handler(signo);
+}
+
+static void hand_on(struct row *row, int signo, siginfo_t *info, void *ucontext)
+{
+    struct sigaction wish = wish_take(row, signo);
+    if (is_function(&wish))
+        call_function(signo, &wish, info, ucontext);
+    else if (is_fault(signo, info) || (wish.sa_handler == SIG_DFL && !is_ignored_by_default(signo)))
+        die_by_default(signo, info);
+}
+
+static void dispatch(int signo, siginfo_t *info, void *ucontext)
+{
+    struct row *row = &rows[signo];
+    sigaction_mine mine = atomic_load_explicit(&row->mine, memory_order_acquire);
+    int saved = errno;
+    bool done = mine != NULL && mine(signo, info, ucontext);
+    errno = saved; /* the application's handler sees, and may change, the thread's errno */
+    if (!done)
+        hand_on(row, signo, info, ucontext);
+}
+
+/* ---- claiming ---- */
+
+bool sigaction_in_force(int signo)
+{
+    struct kernel_action now;
+    if (raw4(SYS_rt_sigaction, signo, 0, (long)&now, KERNEL_MASK_BYTES) != 0)
+        return false;
+    return now.handler == (void *)dispatch;
+}
+
+/* Takes what the kernel has as the wish and puts the dispatcher there. The wish
+ * is in place first: a signal may come in between. */
+static int take_over(struct row *row, int signo)
+{
+    struct sigaction found, ours;
+    if (real_sigaction(signo, NULL, &found) != 0)
+        return -errno;
+    if (found.sa_sigaction == dispatch)
+        return 0;
+    wish_write(row, &found);
+    ours = front(signo, &found);
+    return real_sigaction(signo, &ours, NULL) == 0 ? 0 : -errno;
+}
+
+int sigaction_claim(int signo, sigaction_mine mine)
+{
+    if (!is_signal(signo) || mine == NULL)
+        return -EINVAL;
+    struct row *row = &rows[signo];
+    sigaction_mine none = NULL;
+    uint64_t mask;
+    row_lock(row, &mask);
+    int error = atomic_compare_exchange_strong(&row->mine, &none, mine) ? take_over(row, signo) : -EBUSY;
+    if (error != 0 && error != -EBUSY)
+        atomic_store(&row->mine, NULL);
+    row_unlock(row, &mask);
+    return error;
+}
+
+void sigaction_release(int signo)
+{
+    struct row *row = claimed(signo);
+    if (row == NULL)
+        return;
+    uint64_t mask;
+    row_lock(row, &mask);
+    struct sigaction wish = wish_read(row);
+    if (sigaction_in_force(signo))
+        real_sigaction(signo, &wish, NULL);
+    atomic_store(&row->mine, NULL);
+    row_unlock(row, &mask);
+}
+
+int sigaction_reclaim(int signo)
+{
+    struct row *row = claimed(signo);
+    if (row == NULL)
+        return -EINVAL;
+    uint64_t mask;
+    row_lock(row, &mask);
+    int error = take_over(row, signo);
+    row_unlock(row, &mask);
+    return error;
+}
+
+/* ---- what the application calls ---- */
+
+/* A new wish for a claimed signal. The kernel's action is set again as well,
+ * for SA_RESTART may have to change. */
+static int wish_set(struct row *row, int signo, const struct sigaction *act, struct sigaction *old)
+{
+    struct sigaction wish = as_reported(signo, act), before, ours = front(signo, &wish);
+    uint64_t mask;
+    row_lock(row, &mask);
+    before = wish_read(row);
+    wish_write(row, &wish);
+    int result = real_sigaction(signo, &ours, NULL);
+    row_unlock(row, &mask);
+    if (old != NULL && result == 0)
+        *old = before;
+    return result;
+}
+
+/* When somebody went around us, the call passes to libc: the kernel's action is
+ * theirs, and so is the answer. */
+static int change(int signo, const struct sigaction *act, struct sigaction *old)
+{
+    struct row *row = claimed(signo);
+    if (row == NULL || !real_owns_memory() || !sigaction_in_force(signo))
+        return real_sigaction(signo, act, old);
+    if (act != NULL) {
+        struct sigaction copy = *act; /* act and old may be the same object */
+        return wish_set(row, signo, &copy, old);
+    }
+    if (old != NULL)
+        *old = wish_read(row);
+    return 0;
+}
+
+static real_handler set_handler(int signo, real_handler handler, int flags, bool mask_self)
+{
+    struct sigaction act, old;
+    memset(&act, 0, sizeof act);
+    if (handler == SIG_ERR) {
+        errno = EINVAL;
+        return SIG_ERR;
+    }
+    act.sa_handler = handler;
+    act.sa_flags = flags;
+    if (mask_self)
+        sigaddset(&act.sa_mask, signo);
+    return change(signo, &act, &old) == 0 ? old.sa_handler : SIG_ERR;
+}
+
+static real_handler bsd_handler(int signo, real_handler handler)
+{
+    if (claimed(signo) == NULL)
+        return real_signal(signo, handler);
+    bool interrupt = atomic_load(&interrupting) >> (signo - 1) & 1;
+    return set_handler(signo, handler, interrupt ? 0 : SA_RESTART, true);
+}
+
+static real_handler sysv_handler(int signo, real_handler handler)
+{
+    if (claimed(signo) == NULL)
+        return real_sysv_signal(signo, handler);
+    return set_handler(signo, handler, (int)SA_RESETHAND | SA_NODEFER, false);
+}
+
+#define EXPORT __attribute__((visibility("default")))
+
+int __sigaction(int signo, const struct sigaction *act, struct sigaction *old);
+real_handler __sysv_signal(int signo, real_handler handler);
+real_handler bsd_signal(int signo, real_handler handler);
+
+EXPORT int sigaction(int signo, const struct sigaction *act, struct sigaction *old)
+{
+    return change(signo, act, old);
+}
+
+EXPORT int __sigaction(int signo, const struct sigaction *act, struct sigaction *old)
+{
+    return change(signo, act, old);
+}
+
+EXPORT real_handler signal(int signo, real_handler handler) { return bsd_handler(signo, handler); }
+EXPORT real_handler bsd_signal(int signo, real_handler handler) { return bsd_handler(signo, handler); }
+EXPORT real_handler ssignal(int signo, real_handler handler) { return bsd_handler(signo, handler); }
+EXPORT real_handler sysv_signal(int signo, real_handler handler) { return sysv_handler(signo, handler); }
+EXPORT real_handler __sysv_signal(int signo, real_handler handler) { return sysv_handler(signo, handler); }
+
+/* X/Open: SIG_HOLD blocks the signal and leaves its action; any other
+ * disposition unblocks it. The answer is SIG_HOLD when it was blocked. */
+EXPORT real_handler sigset(int signo, real_handler handler)
+{
+    if (claimed(signo) == NULL)
+        return real_sigset(signo, handler);
+    struct sigaction old;
+    uint64_t bit = (uint64_t)1 << (signo - 1), before = 0;
+    if (handler == SIG_HOLD) {
+        if (change(signo, NULL, &old) != 0)
+            return SIG_ERR;
+        raw4(SYS_rt_sigprocmask, SIG_BLOCK, (long)&bit, (long)&before, KERNEL_MASK_BYTES);
+        return before & bit ? SIG_HOLD : old.sa_handler;
+    }
+    real_handler previous = set_handler(signo, handler, 0, false);
+    if (previous == SIG_ERR)
+        return SIG_ERR;
+    raw4(SYS_rt_sigprocmask, SIG_UNBLOCK, (long)&bit, (long)&before, KERNEL_MASK_BYTES);
+    return before & bit ? SIG_HOLD : previous;
+}
+
+EXPORT int sigignore(int signo)
+{
+    if (claimed(signo) == NULL)
+        return real_sigignore(signo);
+    return set_handler(signo, SIG_IGN, 0, false) == SIG_ERR ? -1 : 0;
+}
+
+/* libc keeps the same set for its own signal(3); ours is kept for every signal
+ * from the first call on, since a signal may be claimed later. */
+EXPORT int siginterrupt(int signo, int flag)
+{
+    if (is_signal(signo) && real_owns_memory()) {
+        uint64_t bit = (uint64_t)1 << (signo - 1);
+        flag ? atomic_fetch_or(&interrupting, bit) : atomic_fetch_and(&interrupting, ~bit);
+    }
+    if (claimed(signo) == NULL)
+        return real_siginterrupt(signo, flag);
+    struct sigaction act;
+    if (change(signo, NULL, &act) != 0)
+        return -1;
+    act.sa_flags = flag ? act.sa_flags & ~SA_RESTART : act.sa_flags | SA_RESTART;
+    return change(signo, &act, NULL);
+}
+
+/* 4.3BSD's, gone from the headers, but glibc still has it for old programs. */
+struct sigvec {
+    real_handler handler;
+    int mask, flags;
+};
+#define SV_ONSTACK 1
+#define SV_INTERRUPT 2
+#define SV_RESETHAND 4
+
+static void from_sigvec(struct sigaction *act, const struct sigvec *vec)
+{
+    memset(act, 0, sizeof *act);
+    act->sa_handler = vec->handler;
+    memcpy(&act->sa_mask, &vec->mask, sizeof vec->mask);
+    act->sa_flags = (vec->flags & SV_ONSTACK ? SA_ONSTACK : 0) | (vec->flags & SV_INTERRUPT ? 0 : SA_RESTART) |
+                    (vec->flags & SV_RESETHAND ? (int)SA_RESETHAND : 0);
+}
+
+static void to_sigvec(struct sigvec *vec, const struct sigaction *act)
+{
+    vec->handler = act->sa_handler;
+    memcpy(&vec->mask, &act->sa_mask, sizeof vec->mask);
+    vec->flags = (act->sa_flags & SA_ONSTACK ? SV_ONSTACK : 0) | (act->sa_flags & SA_RESTART ? 0 : SV_INTERRUPT) |
+                 (act->sa_flags & (int)SA_RESETHAND ? SV_RESETHAND : 0);
+}
+
+int sigvec(int signo, const struct sigvec *vec, struct sigvec *old);
+EXPORT int sigvec(int signo, const struct sigvec *vec, struct sigvec *old)
+{
+    struct sigaction act, before;
+    if (vec != NULL)
+        from_sigvec(&act, vec);
+    if (change(signo, vec ? &act : NULL, &before) != 0)
+        return -1;
+    if (old != NULL)
+        to_sigvec(old, &before);
+    return 0;
+}
