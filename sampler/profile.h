@@ -11,6 +11,9 @@
  * Times come in nanoseconds and are kept so; readers see whole microseconds
  * (the sum of a node, rounded down), so nothing drifts.
  *
+ * An eighth of the heap's limit is left to others (sealing sorts in it). Changes
+ * come grouped by metric, so that a writer can append many lines in one call.
+ *
  * Runs in: [sampler]. Not thread-safe. output/ reads it as data.
  */
 #ifndef APROF_SAMPLER_PROFILE_H
@@ -57,7 +60,7 @@ void profile_set_stack_flags(struct profile *profile, profile_stack stack, uint3
 void profile_add(struct profile *profile, profile_stack stack, enum metric metric, uint64_t ns);
 uint64_t profile_get_ns(const struct profile *profile, profile_stack stack, enum metric metric);
 uint64_t profile_total_ns(const struct profile *profile, enum metric metric);
-uint32_t profile_stacks(const struct profile *profile, enum metric metric); /* with time in this metric */
+uint32_t profile_stacks(const struct profile *profile, enum metric metric); /* with a microsecond or more in this metric */
 uint32_t profile_nodes(const struct profile *profile);
 uint64_t profile_overflows(const struct profile *profile); /* pushes that found no memory */
 
@@ -74,10 +77,23 @@ struct profile_change {
     uint64_t *cookie;
 };
 bool profile_take_change(struct profile *profile, struct profile_change *change);
-/* Puts a change back: the writer could not store it. */
+/* Puts a change back: the writer could not store it. It comes again only after
+ * profile_take_change has returned false once, so a round always ends. */
 void profile_mark_changed(struct profile *profile, profile_stack stack, enum metric metric);
+/* Marks every stack as changed and its cookie as 0: the writer lost its files. */
+void profile_mark_all(struct profile *profile);
+bool profile_has_changes(const struct profile *profile);
 
-/* Every stack with time in a metric, in no order: *at starts at 0. */
+/* While frozen, no stack is added and none gets its first time in a metric: such
+ * time goes to [overflow] (the spool has no room for new lines). Kept over
+ * profile_clear. */
+void profile_freeze(struct profile *profile, bool frozen);
+
+/* The order of two stacks' texts byte by byte (as `LC_ALL=C sort` has them):
+ * less than, equal to, or greater than 0. */
+int profile_compare(const struct profile *profile, profile_stack a, profile_stack b);
+
+/* Every stack with time in a metric (a whole microsecond at least), in no order: *at starts at 0. */
 bool profile_each(const struct profile *profile, enum metric metric, uint32_t *at, profile_stack *stack, uint64_t *us);
 
 /* The window's end: all stacks and their times go, ids of stacks are void.
