@@ -10,7 +10,29 @@
  * limits{} metrics{cpu:{total_us,stacks},...}, and "paused" only while it is true.
  * `limits` maps the name of each limit that bit to how often.
  *
- * (A full example stands here; tests/unit/check_metadata.c compares.)
+ * A string that is not UTF-8 has U+FFFD for what is wrong with it. settings maps
+ * names to strings; reader: "copy" or "syscall"; ended: one word of
+ * SPOOL_ENDED_WORDS. Where thread CPU clocks prove nothing, "clock": "coarse"
+ * comes before limits. Example (in the file one line; compared by
+ * tests/unit/check_metadata.c):
+ *
+ * {"schema": 1, "run": "5f1c0a9e", "pid": 4242, "ppid": 4200, "host": "web-1",
+ *  "program": "python3 app.py", "python": "3.11.2", "build": "release",
+ *  "start_us": 1700000000000000, "end_us": 1700000060000000, "window": 3,
+ *  "ended": "window", "settings": {"APROF_RATE": "100", "APROF_WINDOW": "60"},
+ *  "tags": {"version": "1.4", "region": "eu"}, "pid_namespace": 4026531836,
+ *  "boot": "0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0",
+ *  "ticks": {"due": 6000, "taken": 5988, "missed": 12},
+ *  "rate": {"asked": 100, "got": 99.80}, "samples": 17000,
+ *  "dropped": {"torn": 1, "torn_awaiter": 2, "fault": 3, "deadline": 4,
+ *  "table_full": 5, "ring_full": 6, "late": 7, "unreadable": 8,
+ *  "creator_unknown": 9}, "cpu_unseen_us": 1500, "cpu_spread_us": 2500,
+ *  "threads_peak": 8, "tasks_peak": 5000, "tasks_skipped": 10,
+ *  "children_without_sample": 2,
+ *  "loops": [{"thread": 4242, "idle_us": 48000000, "busy_us": 12000000}],
+ *  "sampler_cpu_us": 90000, "handler_us": 30000, "process_cpu_us": 31000000,
+ *  "reader": "copy", "limits": {"depth": 4}, "metrics": {"cpu": {"total_us":
+ *  30870000, "stacks": 412}, "wall": {"total_us": 480000000, "stacks": 530}}}
  *
  * Runs in: [sampler]. No allocation; the encoder is ours because the preloaded
  * library may need nothing but libc.
@@ -56,10 +78,15 @@ struct metadata {
     struct { uint64_t total_us; uint32_t stacks; bool recorded; } metrics[METRIC_COUNT];
 };
 
+/* Fills total_us and stacks of the metrics that are recorded. */
+void metadata_of_profile(struct metadata *metadata, const struct profile *profile);
+
 /* Fills host, pid_namespace, boot. host_buffer must outlive the metadata. */
 void metadata_of_machine(struct metadata *metadata, char *host_buffer, size_t size);
 
 /* The object and a newline. Returns the length, or 0 when size is too small. */
+/* (The length of all keys is bounded but for strings, settings and tags: a
+ * caller doubles its buffer and tries again.) */
 size_t metadata_format(const struct metadata *metadata, char *buffer, size_t size);
 
 #endif
