@@ -1,0 +1,438 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""aprof-run: what the application gets to see of it (nothing), and what the user does.
+
+Runs a copy of the script beside a library that does nothing, so that it is the
+wrapper that is tested, in any state of the tree.
+"""
+import hashlib
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+SETTINGS = os.path.join(REPO, "build", "aprof-settings")
+AS_ROOT = os.geteuid() == 0
+PYTHON = os.path.realpath(sys.executable)
+
+
+class Skip(Exception):
+    pass
+
+
+def make_tree(root):
+    """A tree as aprof-run expects it: scripts/aprof-run, build/libaprof.so."""
+    for name in ("scripts", "build"):
+        os.makedirs(os.path.join(root, name))
+    shutil.copy(os.path.join(REPO, "scripts", "aprof-run"), os.path.join(root, "scripts"))
+    shutil.copy(os.path.join(REPO, "Makefile"), root)
+    for name in ("aprof-settings", "aprof"):
+        if os.path.exists(os.path.join(REPO, "build", name)):
+            shutil.copy(os.path.join(REPO, "build", name), os.path.join(root, "build"))
+    library = os.path.join(root, "build", "libaprof.so")
+    subprocess.run(["cc", "-shared", "-fPIC", "-nostdlib", "-x", "c", "-", "-o", library],
+                   input=b"int aprof_dummy;\n", check=True)
+    os.chmod(root, 0o755)
+    return os.path.join(root, "scripts", "aprof-run"), library
+
+
+def run(*words, env=None, preexec_fn=None, wrapper=None, cwd=None, **kept):
+    whole = dict(os.environ)
+    for name in list(whole):
+        if name.startswith("APROF_") or name == "LD_PRELOAD":
+            del whole[name]
+    whole.update(env or {})
+    kept.setdefault("stdin", subprocess.DEVNULL)
+    return subprocess.run([wrapper or WRAPPER, *words], env=whole, cwd=cwd or WORK, preexec_fn=preexec_fn,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, **kept)
+
+
+def same(got, wanted, what):
+    assert got == wanted, "%s: %r, wanted %r" % (what, got, wanted)
+
+
+def words_of(result):
+    return dict(line.split("=", 1) for line in result.stdout.decode().splitlines() if "=" in line)
+
+
+def ends(result, status, in_stderr=None, out=b""):
+    same((result.returncode, result.stdout), (status, out), "status and stdout (stderr %r)" % result.stderr)
+    if in_stderr is not None:
+        assert in_stderr in result.stderr.decode(), "stderr is %r" % result.stderr
+
+
+# ---------------------------------------------------------------- the application's own
+
+def test_exit_status_is_the_applications():
+    ends(run("--", PYTHON, "-c", "import sys; sys.exit(7)"), 7)
+
+
+def test_uncaught_exception_is_1():
+    ends(run(PYTHON, "-c", "raise ValueError"), 1, "ValueError")
+
+
+def test_segfault_is_sigsegv():
+    same(run(PYTHON, "-c", "import ctypes; ctypes.string_at(0)").returncode, -signal.SIGSEGV, "status")
+    same(run("sh", "-c", "kill -SEGV $$").returncode, -signal.SIGSEGV, "status")
+    through = subprocess.run(["sh", "-c", '"$0" %s -c "import os; os.kill(os.getpid(), 11)"; exit $?' % PYTHON, WRAPPER],
+                             stderr=subprocess.DEVNULL, timeout=60)
+    same(through.returncode, 139, "what a shell sees")
+
+
+def test_sigterm_reaches_the_application_itself():
+    child = subprocess.Popen([WRAPPER, "-q", PYTHON, "-c", "print('up', flush=True); import time; time.sleep(60)"],
+                             stdout=subprocess.PIPE)
+    same(child.stdout.readline(), b"up\n", "first line")
+    child.terminate()
+    same(child.wait(20), -signal.SIGTERM, "status")
+    child.stdout.close()
+
+
+def test_the_command_keeps_the_pid():
+    child = subprocess.Popen([WRAPPER, "-q", "sh", "-c", "echo $$"], stdout=subprocess.PIPE)
+    same(int(child.communicate(timeout=30)[0]), child.pid, "pid")
+
+
+def test_stdin_script():
+    ends(run("-q", PYTHON, "-", "x", stdin=None, input=b"import sys; print(sys.argv[1:])\n"), 0, out=b"['x']\n")
+
+
+def test_50_megabytes_through_it():
+    block = os.urandom(1 << 20)
+    digest = hashlib.sha256(block * 50).hexdigest()
+    copy = "import sys, shutil; shutil.copyfileobj(sys.stdin.buffer, sys.stdout.buffer, 65536)"
+    child = subprocess.Popen([WRAPPER, "-q", PYTHON, "-c", copy], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    if os.fork() == 0:
+        child.stdout.close()
+        for _ in range(50):
+            child.stdin.write(block)
+        child.stdin.close()
+        os._exit(0)
+    child.stdin.close()
+    got = hashlib.sha256()
+    for piece in iter(lambda: child.stdout.read(1 << 16), b""):
+        got.update(piece)
+    child.stdout.close()
+    os.wait()
+    same((child.wait(20), got.hexdigest()), (0, digest), "status and bytes")
+
+
+def test_arguments_arrive_as_given():
+    odd = ["", " ", "a b", "*", "-r", "--", "--check", "$HOME", "a\nb", "\\", "'\"", "é"]
+    result = run("-q", "-r", "50", PYTHON, "-c", "import sys; print(sys.argv[1:])", *odd)
+    same(eval(result.stdout), odd, "arguments")
+
+
+def test_no_descriptor_is_left_open():
+    result = run("-q", "ls", "/proc/self/fd", close_fds=True)
+    same(result.stdout.split(), [b"0", b"1", b"2", b"3"], "descriptors")
+
+
+def test_environment_is_the_callers_plus_ours():
+    odd = {"discovery.type": "one\ntwo", "rate": "kept", "x-y": "", "PATH": os.environ["PATH"], "ar": "1"}
+    got = subprocess.run([WRAPPER, "-q", "env", "-0"], env=odd, stdout=subprocess.PIPE, timeout=60).stdout
+    got = dict(entry.split("=", 1) for entry in got.decode().rstrip("\0").split("\0"))
+    ours = {name for name in got if name.startswith("APROF_") or name == "LD_PRELOAD"}
+    same({name: got[name] for name in got if name not in ours and name not in ("_", "SHLVL")}, odd, "environment")
+    same(got["LD_PRELOAD"], LIBRARY, "LD_PRELOAD")
+
+
+def test_ignored_signals_stay_ignored():
+    result = run("-q", "sh", "-c", "kill -HUP $$; echo alive",
+                 preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    same(result.stdout, b"alive\n", "output")
+
+
+# ---------------------------------------------------------------- options
+
+def test_options_become_settings():
+    got = words_of(run("-r", "77", "-o", "spool", "-m", "cpu,wall", "-w", "5", "-d", "9", "--delay", "2",
+                       "--tag", "a=1", "--tag=b=2", "--paths", "full", "--clock=monotonic", "--reader", "copy",
+                       "--no-children", "-v", "--", "env"))
+    for name, value in (("RATE", "77"), ("DIR", "spool"), ("METRICS", "cpu,wall"), ("WINDOW", "5"), ("DURATION", "9"),
+                        ("DELAY", "2"), ("TAGS", "a=1,b=2"), ("PATHS", "full"), ("CLOCK", "monotonic"),
+                        ("READER", "copy"), ("CHILDREN", "0"), ("LOG", "info"), ("SUMMARY", "1")):
+        same(got.get("APROF_" + name), value, name)
+
+
+def test_forms_of_options():
+    for words in (["-r50"], ["-r", "50"], ["--rate=50"], ["--rate", "50"]):
+        same(words_of(run(*words, "env"))["APROF_RATE"], "50", " ".join(words))
+
+
+def test_options_end_at_the_command():
+    got = words_of(run("-r", "50", "env", "APROF_X=1", "sh", "-c", "env", "-r", "60"))
+    same(got["APROF_RATE"], "50", "rate")
+
+
+def test_tags_add_to_the_environments():
+    same(words_of(run("--tag", "b=2", "env", env={"APROF_TAGS": "a=1"}))["APROF_TAGS"], "a=1,b=2", "tags")
+
+
+def test_bad_options_are_2():
+    for words in (["--nope", "true"], ["-x", "true"], ["-r"], [], ["--"], ["--tag", "x", "true"], ["--tag", "a=1,2", "true"],
+                  ["--no-children=1", "true"]):
+        ends(run(*words), 2, "aprof-run --help")
+
+
+def test_bad_settings_are_2():
+    if not os.path.exists(SETTINGS):
+        raise Skip("aprof-settings is not built")
+    ends(run("-r", "abc", "true"), 2, "APROF_RATE")
+    ends(run("true", env={"APROF_RTAE": "1"}), 2, "APROF_RTAE")
+    ends(run("--env", "-w", "0"), 2, "APROF_WINDOW")
+
+
+def test_settings_are_checked_when_they_are_right():
+    if not os.path.exists(SETTINGS):
+        raise Skip("aprof-settings is not built")
+    result = run("-r", "50", "true")
+    same((result.returncode, result.stderr), (0, b""), "status and stderr")
+
+
+def test_help_and_version():
+    result = run("--help")
+    same(result.returncode, 0, "status")
+    for word in ("--rate", "--output", "--metrics", "--window", "--duration", "--delay", "--tag", "--paths", "--clock",
+                 "--reader", "--no-children", "--report", "--quiet", "--verbose", "--check", "--env", "--version"):
+        assert word in result.stdout.decode(), word
+    assert run("--version").stdout.startswith(b"aprof-run 0."), run("--version").stdout
+
+
+def test_quiet_says_nothing():
+    static = make_static()
+    result = run("-q", static)
+    same((result.returncode, result.stderr), (0, b""), "status and stderr")
+
+
+def test_env_prints_assignments_that_a_shell_reads_back():
+    result = run("--env", "-o", 'a "b" $c `d` \\e', "--tag", "x=1", env={"LD_PRELOAD": ""})
+    back = subprocess.run(["sh", "-c", result.stdout.decode() + '\nprintf "%s|%s|%s" "$APROF_DIR" "$APROF_TAGS" "$LD_PRELOAD"'],
+                          stdout=subprocess.PIPE, env={"PATH": os.environ["PATH"]})
+    same(back.stdout.decode(), 'a "b" $c `d` \\e|x=1|' + LIBRARY, "read back")
+
+
+# ---------------------------------------------------------------- LD_PRELOAD
+
+def test_ours_goes_behind_what_is_there():
+    other = os.path.join(WORK, "other.so")
+    shutil.copy(LIBRARY, other)
+    same(words_of(run("env", env={"LD_PRELOAD": other}))["LD_PRELOAD"], other + ":" + LIBRARY, "LD_PRELOAD")
+
+
+def test_ours_is_there_once():
+    same(words_of(run("-q", WRAPPER, "env"))["LD_PRELOAD"], LIBRARY, "LD_PRELOAD")
+
+
+def test_a_nested_run_is_a_run_of_its_own():
+    assert "APROF_RUN" not in words_of(run("env", env={"APROF_RUN": "0123456789abcdef"}))
+
+
+def test_path_with_a_space_or_colon():
+    for name in ("with space", "with:colon"):
+        wrapper, _ = make_tree(os.path.join(WORK, name))
+        result = run("sh", "-c", "echo ${LD_PRELOAD-none}", wrapper=wrapper)
+        ends(result, 0, "space or a colon", b"none\n")
+
+
+def test_through_a_symbolic_link_and_from_path():
+    bin_dir = os.path.join(WORK, "linked")
+    os.mkdir(bin_dir)
+    os.symlink(WRAPPER, os.path.join(bin_dir, "aprof-run"))
+    for wrapper, path in ((os.path.join(bin_dir, "aprof-run"), os.environ["PATH"]),
+                          ("aprof-run", bin_dir + ":" + os.environ["PATH"])):
+        result = subprocess.run(["sh", "-c", '"$0" -q env', wrapper], env={"PATH": path}, stdout=subprocess.PIPE)
+        assert ("LD_PRELOAD=%s\n" % LIBRARY).encode() in result.stdout, result
+
+
+def test_installed_beside_a_prefix():
+    prefix = os.path.join(WORK, "prefix")
+    for name in ("bin", "lib/aprof"):
+        os.makedirs(os.path.join(prefix, name))
+    wrapper = shutil.copy(WRAPPER, os.path.join(prefix, "bin"))
+    library = shutil.copy(LIBRARY, os.path.join(prefix, "lib", "aprof"))
+    same(words_of(run("-q", "env", wrapper=wrapper))["LD_PRELOAD"], library, "LD_PRELOAD")
+
+
+def test_library_that_is_missing():
+    wrapper, library = make_tree(os.path.join(WORK, "without"))
+    os.unlink(library)
+    ends(run("echo", "ran", wrapper=wrapper), 0, "cannot be read", b"ran\n")
+
+
+# ---------------------------------------------------------------- commands that cannot be profiled
+
+def write_script(name, *lines, mode=0o755):
+    path = os.path.join(WORK, name)
+    with open(path, "w") as file:
+        file.write("\n".join(lines) + "\n")
+    os.chmod(path, mode)
+    return path
+
+
+def compile_program(name, *flags, compiler="cc"):
+    path = os.path.join(WORK, name)
+    if not os.path.exists(path):
+        made = subprocess.run([compiler, "-x", "c", "-", *flags, "-o", path], input=b"int main(void) { return 0; }\n",
+                              stderr=subprocess.PIPE)
+        if made.returncode:
+            raise Skip("%s %s does not compile here" % (compiler, " ".join(flags)))
+    return path
+
+
+def make_static():
+    return compile_program("static", "-static")
+
+
+def test_command_not_found_is_127():
+    ends(run("no-such-command"), 127, "no-such-command: not found")
+    ends(run("./no-such-command"), 127, "not found")
+    ends(run("--check", "no-such-command"), 127, "not found")
+
+
+def test_command_not_executable_is_126():
+    path = write_script("plain", "text", mode=0o644)
+    ends(run(path), 126, "cannot be executed")
+    ends(run(WORK), 126, "cannot be executed")
+    ends(run("plain", env={"PATH": WORK + ":" + os.environ["PATH"]}), 126, "cannot be executed")
+
+
+def test_static_programs():
+    for flags in (["-static"], ["-static-pie"]):
+        result = run(compile_program("static" + flags[0], *flags))
+        ends(result, 0, "statically linked")
+        same(result.stderr.count(b"cannot be profiled"), 1, "lines")
+
+
+def test_static_program_passes_the_environment_on():
+    # what it starts may well be a Python
+    script = write_script("by-static", "#!%s" % make_static())
+    assert b"statically linked" in run(script).stderr
+
+
+def test_musl_program_runs_without_the_library():
+    if not shutil.which("musl-gcc"):
+        raise Skip("musl-gcc is not installed")
+    ends(run(compile_program("musl", compiler="musl-gcc")), 0, "musl")
+
+
+def test_32_bit_program():
+    path = os.path.join(WORK, "elf32")
+    shutil.copy(make_static(), path)
+    with open(path, "r+b") as file:
+        file.seek(4)
+        file.write(b"\1")
+    result = run("--check", path)
+    same((result.returncode, b"32-bit" in result.stdout), (1, True), "status and reason")
+
+
+def test_other_processor():
+    path = os.path.join(WORK, "elf-arm")
+    shutil.copy(make_static(), path)
+    with open(path, "r+b") as file:
+        file.seek(18)
+        file.write(b"\xb7\0")
+    assert b"x86-64" in run("--check", path).stdout
+
+
+def test_pypy():
+    path = os.path.join(WORK, "pypy3.10")
+    shutil.copy("/bin/true", path)
+    ends(run(path), 0, "PyPy")
+
+
+def as_nobody():
+    user = pwd.getpwnam("nobody")
+    os.setgroups([])
+    os.setgid(user.pw_gid)
+    os.setuid(user.pw_uid)
+
+
+def test_setuid_setgid_and_capabilities():
+    if not AS_ROOT:
+        raise Skip("needs root to make such programs")
+    for name, mode, word in (("suid", 0o4755, "setuid"), ("sgid", 0o2755, "setgid"), ("caps", 0o755, "capabilities")):
+        path = os.path.join(WORK, name)
+        shutil.copy("/bin/true", path)
+        os.chmod(path, mode)
+        if name == "caps":
+            if not shutil.which("setcap") or subprocess.run(["setcap", "cap_net_raw+ep", path]).returncode:
+                raise Skip("setcap does not work here")
+        ends(run(path, preexec_fn=as_nobody), 0, word)
+        same(run(path).stderr, run("true").stderr, "as its own user")
+
+
+def test_scripts_and_env_are_followed():
+    static = make_static()
+    bin_dir = os.path.join(WORK, "static-bin")
+    os.makedirs(bin_dir, exist_ok=True)
+    shutil.copy(static, os.path.join(bin_dir, "frob"))
+    path = {"PATH": bin_dir + ":" + os.environ["PATH"]}
+    direct = write_script("direct", "#! %s -x" % static)
+    through = write_script("through-env", "#!/usr/bin/env frob")
+    split = write_script("through-env-s", "#!/usr/bin/env -S A=1 frob -u")
+    nested = write_script("nested", "#!%s" % direct)
+    for words in ([direct], [through], [split], [nested], ["env", "B=2", "frob"], ["env", "-u", "B", direct]):
+        ends(run("--check", *words, env=path), 1, out=run("--check", *words, env=path).stdout)
+        assert b"statically linked" in run("--check", *words, env=path).stdout, words
+    assert b"whole environment" in run("--check", "env", "-i", "python3").stdout
+
+
+def test_a_script_that_calls_itself_ends():
+    path = os.path.join(WORK, "loop")
+    write_script("loop", "#!%s" % path)
+    result = run(path)
+    assert result.returncode in (126, 127) or result.returncode > 0, result
+
+
+def test_check_does_not_run_the_command():
+    result = run("--check", "touch", os.path.join(WORK, "touched"))
+    same((result.returncode, os.path.exists(os.path.join(WORK, "touched"))), (0, False), "status, ran")
+
+
+def test_check_names_the_version():
+    result = run("--check", PYTHON, "app.py")
+    supported = (3, 11) <= sys.version_info[:2] <= (3, 15)
+    same(result.returncode, 0 if supported else 1, "status (%r)" % result.stdout)
+    assert ("%d.%d.%d" % sys.version_info[:3]).encode() in result.stdout, result.stdout
+
+
+# ---------------------------------------------------------------- start
+
+def test_start_takes_little():
+    times = []
+    for _ in range(20):
+        start = time.monotonic()
+        run("-q", "true")
+        times.append(time.monotonic() - start)
+    assert min(times) < 0.2, "fastest of 20: %.3f s" % min(times)
+
+
+def main():
+    passed = failed = skipped = 0
+    for name, test in sorted(globals().items()):
+        if not name.startswith("test_") or len(sys.argv) > 1 and name not in sys.argv[1:]:
+            continue
+        try:
+            test()
+            passed += 1
+        except Skip as why:
+            skipped += 1
+            print("%s: skipped: %s" % (name, why))
+        except Exception as why:
+            failed += 1
+            print("%s: %s: %s" % (name, type(why).__name__, why))
+    print("%d passed, %d failed" % (passed, failed) + (", %d skipped" % skipped if skipped else ""))
+    return failed > 0
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory(prefix="aprof-run-") as WORK:
+        os.chmod(WORK, 0o755)
+        WRAPPER, LIBRARY = make_tree(os.path.join(WORK, "tree"))
+        sys.exit(main())
