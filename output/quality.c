@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Everything sums, but for levels: children without a sample are a count kept
+ * by the process, so its last window has it all.
+ */
+#include "output/quality.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "output/names.h"
+#include "output/spool_format.h"
+#include "output/tool.h"
+
+/* Whether a reason lost time, or kept the sample with less ancestry. */
+static const struct {
+    const char *name;
+    bool lost;
+} reasons[] = {
+#define KEY(name, lost) { #name, lost },
+    SPOOL_DROPPED_KEYS(KEY)
+#undef KEY
+};
+
+bool quality_reason_is_loss(const char *reason)
+{
+    for (size_t at = 0; at < sizeof reasons / sizeof *reasons; at++)
+        if (!strcmp(reasons[at].name, reason))
+            return reasons[at].lost;
+    return true; /* a newer library's: better counted than hidden */
+}
+
+static uint64_t number(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+    double real = json_number_value(value);
+    if (json_is_integer(value))
+        return json_integer_value(value) > 0 ? (uint64_t)json_integer_value(value) : 0;
+    return real > 0 && real < 1e18 ? (uint64_t)real : 0;
+}
+
+static double real(const json_t *object, const char *key)
+{
+    double value = json_number_value(json_object_get(object, key));
+    return value > 0 ? value : 0;
+}
+
+static void sum_object(json_t *into, const json_t *from)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)from, key, value) {
+        json_int_t sum = (json_int_t)(number(into, key) + number(from, key));
+        json_object_set_new(into, key, json_integer(sum));
+    }
+}
+
+static void loop_add(struct quality *quality, uint32_t process, const json_t *from)
+{
+    uint64_t thread = number(from, "thread");
+    struct quality_loop *loop = quality->loops, *end = loop + quality->loops_count;
+    while (loop < end && !(loop->process == process && loop->thread == thread))
+        loop++;
+    if (loop == end) {
+        size_t at = quality->loops_count++;
+        quality->loops = tool_grow(quality->loops, at, &quality->loops_room, sizeof *quality->loops);
+        loop = &quality->loops[at];
+        *loop = (struct quality_loop){ .process = process, .thread = thread };
+    }
+    loop->idle_us += number(from, "idle_us");
+    loop->busy_us += number(from, "busy_us");
+}
+
+static void loops_add(struct quality *quality, uint32_t process, const json_t *loops)
+{
+    size_t at;
+    json_t *loop;
+    json_array_foreach((json_t *)loops, at, loop)
+        loop_add(quality, process, loop);
+}
+
+static void rate_add(struct quality *quality, const json_t *rate, uint64_t covered_us)
+{
+    double asked = real(rate, "asked");
+    if (asked > 0 && (asked < quality->asked_least || !(quality->asked_least > 0)))
+        quality->asked_least = asked;
+    if (asked > quality->asked_most)
+        quality->asked_most = asked;
+    quality->got += real(rate, "got") * (double)covered_us; /* an average once all are in */
+}
+
+static uint64_t metadata_covered(const json_t *metadata)
+{
+    uint64_t start = number(metadata, "start_us"), end = number(metadata, "end_us");
+    return end > start ? end - start : 0;
+}
+
+static void process_add(struct quality_process *process, const struct reader_window *window)
+{
+    const json_t *metadata = window->metadata;
+    const char *ended = json_string_value(json_object_get(metadata, "ended"));
+    process->host = window->host;
+    process->pid = window->pid;
+    process->start_us = window->start_us;
+    process->windows++;
+    if (window->state == READER_OPEN)
+        process->ended = "open";
+    else if (window->state == READER_DEAD)
+        process->ended = "killed";
+    else
+        process->ended = ended ? ended : "unknown";
+    if (!metadata)
+        return;
+    process->program = json_string_value(json_object_get(metadata, "program"));
+    process->python = json_string_value(json_object_get(metadata, "python"));
+    process->run = json_string_value(json_object_get(metadata, "run"));
+    process->covered_us += metadata_covered(metadata);
+    process->process_cpu_us += number(metadata, "process_cpu_us");
+    process->children_without_sample = number(metadata, "children_without_sample");
+    if (real(metadata, "threads_peak") > process->threads_peak)
+        process->threads_peak = real(metadata, "threads_peak");
+}
+
+static void span_add(struct quality *quality, const json_t *metadata)
+{
+    uint64_t start = number(metadata, "start_us"), end = number(metadata, "end_us");
+    if (start && (start < quality->start_us || !quality->start_us))
+        quality->start_us = start;
+    if (end > quality->end_us)
+        quality->end_us = end;
+}
+
+static void window_add(struct quality *quality, const struct reader_window *window)
+{
+    const json_t *metadata = window->metadata, *ticks = json_object_get(metadata, "ticks");
+    quality->windows++;
+    process_add(&quality->processes[window->process], window);
+    if (!metadata) {
+        quality->windows_without_metadata++;
+        return;
+    }
+    span_add(quality, metadata);
+    quality->process_us += metadata_covered(metadata);
+    rate_add(quality, json_object_get(metadata, "rate"), metadata_covered(metadata));
+    quality->ticks_due += number(ticks, "due");
+    quality->ticks_taken += number(ticks, "taken");
+    quality->ticks_missed += number(ticks, "missed");
+    quality->samples += number(metadata, "samples");
+    sum_object(quality->dropped, json_object_get(metadata, "dropped"));
+    sum_object(quality->limits, json_object_get(metadata, "limits"));
+    quality->tasks_skipped += number(metadata, "tasks_skipped");
+    quality->cpu_unseen_us += number(metadata, "cpu_unseen_us");
+    quality->cpu_spread_us += number(metadata, "cpu_spread_us");
+    quality->sampler_cpu_us += number(metadata, "sampler_cpu_us");
+    quality->handler_us += number(metadata, "handler_us");
+    quality->process_cpu_us += number(metadata, "process_cpu_us");
+    const char *how = json_string_value(json_object_get(metadata, "reader"));
+    quality->windows_by_syscall += how && !strcmp(how, "syscall");
+    const char *clock = json_string_value(json_object_get(metadata, "clock"));
+    quality->windows_coarse_clock += clock && !strcmp(clock, "coarse");
+    loops_add(quality, window->process, json_object_get(metadata, "loops"));
+}
+
+struct span {
+    uint64_t start, end;
+};
+
+static int span_compare(const void *left, const void *right)
+{
+    const struct span *one = left, *other = right;
+    return (one->start > other->start) - (one->start < other->start);
+}
+
+/* The length of the union of all windows' times. */
+static uint64_t spans_union(struct span *spans, size_t count)
+{
+    uint64_t length = 0, upto = 0;
+    qsort(spans, count, sizeof *spans, span_compare);
+    for (size_t at = 0; at < count; at++) {
+        uint64_t from = spans[at].start > upto ? spans[at].start : upto;
+        if (spans[at].end > from) {
+            length += spans[at].end - from;
+            upto = spans[at].end;
+        }
+    }
+    return length;
+}
+
+static uint64_t time_covered(const struct reader *reader)
+{
+    uint32_t count = reader_windows(reader);
+    struct span *spans = tool_alloc(count, sizeof *spans);
+    for (uint32_t at = 0; at < count; at++) {
+        const json_t *metadata = reader_window(reader, at)->metadata;
+        spans[at] = (struct span){ number(metadata, "start_us"), number(metadata, "end_us") };
+    }
+    uint64_t length = spans_union(spans, count);
+    free(spans);
+    return length;
+}
+
+static uint64_t lost_of(const struct quality *quality)
+{
+    uint64_t lost = quality->ticks_missed + quality->tasks_skipped;
+    const char *reason;
+    json_t *value;
+    json_object_foreach(quality->dropped, reason, value)
+        lost += quality_reason_is_loss(reason) ? number(quality->dropped, reason) : 0;
+    return lost;
+}
+
+static void processes_count(struct quality *quality)
+{
+    struct names *runs = names_new();
+    for (uint32_t at = 0; at < quality->processes_count; at++) {
+        const struct quality_process *process = &quality->processes[at];
+        quality->running += !strcmp(process->ended, "open");
+        quality->killed += !strcmp(process->ended, "killed");
+        quality->children_without_sample += process->children_without_sample;
+        if (process->run)
+            names_add(runs, process->run, strlen(process->run));
+    }
+    quality->runs = names_count(runs);
+    names_free(runs);
+}
+
+struct quality *quality_new(const struct reader *reader)
+{
+    struct quality *quality = tool_alloc(1, sizeof *quality);
+    quality->dropped = json_object();
+    quality->limits = json_object();
+    quality->processes_count = reader_processes(reader);
+    quality->processes = tool_alloc(quality->processes_count, sizeof *quality->processes);
+    for (uint32_t at = 0; at < reader_windows(reader); at++)
+        window_add(quality, reader_window(reader, at));
+    quality->covered_us = time_covered(reader);
+    quality->got = quality->process_us ? quality->got / (double)quality->process_us : 0;
+    quality->lost = lost_of(quality);
+    processes_count(quality);
+    return quality;
+}
+
+void quality_free(struct quality *quality)
+{
+    if (!quality)
+        return;
+    json_decref(quality->dropped);
+    json_decref(quality->limits);
+    free(quality->processes);
+    free(quality->loops);
+    free(quality);
+}
+
+double quality_own_cost(const struct quality *quality)
+{
+    double own = (double)(quality->sampler_cpu_us + quality->handler_us);
+    return quality->process_cpu_us ? 100 * own / (double)quality->process_cpu_us : 0;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * quality: what the metadata of all windows says together: what was covered, how
+ * well, at what cost, and what was lost on the way.
+ *
+ * Windows without metadata are counted and add nothing else. Numbers that are
+ * missing or no numbers count as 0.
+ *
+ * [tool] only.
+ */
+#ifndef APROF_OUTPUT_QUALITY_H
+#define APROF_OUTPUT_QUALITY_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "output/reader.h"
+
+struct quality_process {
+    const char *host, *program, *python, *run; /* program, python, run may be NULL: not known */
+    uint64_t pid, start_us;
+    const char *ended; /* open: it still runs; killed: it ended without notice; else as in the last window's metadata */
+    uint32_t windows;
+    uint64_t covered_us, process_cpu_us, children_without_sample;
+    double threads_peak;
+};
+
+struct quality_loop {
+    uint32_t process;
+    uint64_t thread, idle_us, busy_us;
+};
+
+struct quality {
+    struct quality_process *processes; /* by reader_window.process */
+    uint32_t processes_count, running, killed, runs;
+    uint32_t windows, windows_without_metadata;
+    uint64_t start_us, end_us;  /* of the whole, since the epoch */
+    uint64_t covered_us;        /* time in which at least one process was sampled */
+    uint64_t process_us;        /* the same summed over processes */
+    double asked_least, asked_most; /* ticks a second asked for */
+    double got;                 /* average over process_us */
+    uint64_t ticks_due, ticks_taken, ticks_missed, samples;
+    json_t *dropped;            /* reason: how many; all of them */
+    json_t *limits;             /* limit: how often it bit */
+    uint64_t lost;              /* of dropped those that lost time, and ticks missed, and tasks skipped */
+    uint64_t tasks_skipped, children_without_sample;
+    uint64_t cpu_unseen_us, cpu_spread_us;
+    uint64_t sampler_cpu_us, handler_us, process_cpu_us;
+    uint32_t windows_by_syscall;    /* read by process_vm_readv */
+    uint32_t windows_coarse_clock;
+    struct quality_loop *loops;
+    size_t loops_count, loops_room;
+};
+
+struct quality *quality_new(const struct reader *reader);
+void quality_free(struct quality *quality);
+
+/* False for reasons of dropped that kept their sample with less ancestry. */
+bool quality_reason_is_loss(const char *reason);
+/* CPU of sampler and handlers in per cent of the processes' CPU; 0 where there was none. */
+double quality_own_cost(const struct quality *quality);
+
+#endif

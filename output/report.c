@@ -1,0 +1,674 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Everything is read and added up first, then printed, so that what the reading
+ * itself met (lines left out, files gone) stands in the quality lines above the
+ * figures that it concerns.
+ */
+#include "output/report.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "output/human.h"
+#include "output/kind.h"
+#include "output/quality.h"
+#include "output/reader.h"
+#include "output/tally.h"
+#include "output/tool.h"
+
+#define TOP_DEFAULT 10
+#define TOP_MOST 1000000
+#define DEFAULT_PATH "aprof-spool"
+#define NUMBER_COLUMNS 41 /* of a row, before the name */
+#define PLACE_COLUMNS 20  /* a path is not cut below this while the name can give way */
+#define LEAST_COLUMNS 24  /* for name and place on however small a terminal */
+
+const char report_help[] =
+    "NAME\n"
+    "    aprof report - how good the profile is, and where the time went\n"
+    "\n"
+    "SYNOPSIS\n"
+    "    aprof report [OPTION]... [PATH]...\n"
+    "\n"
+    "DESCRIPTION\n"
+    "    Reads spool directories and single spool files, finished or still being\n"
+    "    written to, of one process or many, and adds them up. Without PATH:\n"
+    "    " DEFAULT_PATH ".\n"
+    "\n"
+    "    First comes what the profile is worth: the processes and the time covered,\n"
+    "    the rate asked for and got, what was lost and why, the limits that bit, and\n"
+    "    what profiling itself used. Then the total of each metric, the idle share of\n"
+    "    each event loop, and for each metric the top functions, once by self time\n"
+    "    (the function was running or waiting itself) and once by total time (it or\n"
+    "    something it called; a recursive function counts once).\n"
+    "\n"
+    "    Names in square brackets are no functions: [unseen cpu] is CPU time that\n"
+    "    fell between two looks, [overflow] what found no room in memory,\n"
+    "    [truncated 140] stands for 140 frames cut off near the root.\n"
+    "\n"
+    "OPTIONS\n"
+    "    -m, --metric METRIC  cpu, wall or any other metric that was recorded; all\n"
+    "                         (default): every one\n"
+    "    -n, --top N          rows of each table (default 10); 0: all\n"
+    "    -b, --by WHAT        what a row is: function (default), line, file, process\n"
+    "    -j, --json           the same numbers as one JSON object (times in\n"
+    "                         microseconds, sizes in bytes)\n"
+    "    -h, --help           this text\n"
+    "\n"
+    "    Colours and shortened names only on a terminal; NO_COLOR is respected.\n"
+    "\n"
+    "EXIT STATUS\n"
+    "    0  fine\n"
+    "    2  wrong usage\n"
+    "    3  nothing to report\n"
+    "    4  some input could not be read (the rest is still reported)\n"
+    "\n"
+    "EXAMPLES\n"
+    "    aprof report\n"
+    "    aprof report --metric wall --by line --top 30 /var/spool/aprof\n"
+    "    aprof report --json | jq '.metrics.cpu.by_self[0]'\n";
+
+/* One metric that is shown. */
+struct section {
+    const char *metric;
+    const struct kind *kind;
+    struct tally *tally;
+};
+
+struct report {
+    const char *metric; /* NULL: all */
+    enum tally_by by;
+    size_t top;         /* 0: all */
+    bool as_json;
+    struct reader *reader;
+    struct quality *quality;
+    struct section *sections;
+    size_t sections_count, sections_room;
+    int columns;
+    bool colour;
+};
+
+/* ---- options -------------------------------------------------------------- */
+
+static bool top_parse(struct report *report, const char *text)
+{
+    char *end;
+    errno = 0;
+    unsigned long top = strtoul(text, &end, 10);
+    if (errno || *end || text[0] < '0' || text[0] > '9' || top > TOP_MOST) {
+        tool_complain("--top: \"%s\" is not a number from 0 (all) to %d", text, TOP_MOST);
+        return false;
+    }
+    report->top = top;
+    return true;
+}
+
+static bool by_parse(struct report *report, const char *text)
+{
+    int by = tally_by_of(text);
+    if (by < 0)
+        tool_complain("--by: \"%s\" is not one of function, line, file, process", text);
+    else
+        report->by = (enum tally_by)by;
+    return by >= 0;
+}
+
+static bool metric_parse(struct report *report, const char *text)
+{
+    report->metric = strcmp(text, "all") ? text : NULL;
+    if (!*text)
+        tool_complain("--metric: \"\" is not the name of a metric (cpu, wall, ..., or all)");
+    return *text;
+}
+
+static int option_wrong(int option, char **argv)
+{
+    char letter[] = { '-', (char)optopt, '\0' };
+    const char *name = optopt ? letter : argv[optind - 1]; /* no letter: an unknown long option */
+    tool_complain("%s: %s (see `aprof report --help`)", name, option == ':' ? "needs a value" : "no such option");
+    return TOOL_USAGE;
+}
+
+/* Returns an exit status, or -1 to go on. */
+static int options_parse(struct report *report, int argc, char **argv)
+{
+    static const struct option options[] = {
+        { "metric", required_argument, NULL, 'm' }, { "top", required_argument, NULL, 'n' },
+        { "by", required_argument, NULL, 'b' },     { "json", no_argument, NULL, 'j' },
+        { "help", no_argument, NULL, 'h' },         { 0 },
+    };
+    opterr = 0;
+    for (int option; (option = getopt_long(argc, argv, ":m:n:b:jh", options, NULL)) != -1;) {
+        bool good = true;
+        switch (option) {
+        case 'm': good = metric_parse(report, optarg); break;
+        case 'n': good = top_parse(report, optarg); break;
+        case 'b': good = by_parse(report, optarg); break;
+        case 'j': report->as_json = true; break;
+        case 'h': fputs(report_help, stdout); return TOOL_FINE;
+        default: return option_wrong(option, argv);
+        }
+        if (!good)
+            return TOOL_USAGE;
+    }
+    return -1;
+}
+
+/* ---- reading -------------------------------------------------------------- */
+
+static void section_read(struct report *report, const char *metric)
+{
+    struct tally *tally = tally_new(report->by);
+    reader_each(report->reader, metric, tally_line, tally);
+    if (!tally_sum(tally)) {
+        tally_free(tally);
+        return;
+    }
+    size_t at = report->sections_count++;
+    report->sections = tool_grow(report->sections, at, &report->sections_room, sizeof *report->sections);
+    report->sections[at] = (struct section){ metric, kind_of(metric), tally };
+}
+
+static void report_read(struct report *report, int count, char **paths)
+{
+    report->reader = reader_new();
+    for (int at = 0; at < count; at++)
+        reader_add(report->reader, paths[at]);
+    if (!count)
+        reader_add(report->reader, DEFAULT_PATH);
+    reader_open(report->reader);
+    report->quality = quality_new(report->reader);
+    const char *metric;
+    for (uint32_t at = 0; (metric = reader_metric(report->reader, at)); at++)
+        if (!report->metric || !strcmp(report->metric, metric))
+            section_read(report, metric);
+}
+
+static void report_close(struct report *report)
+{
+    for (size_t at = 0; at < report->sections_count; at++)
+        tally_free(report->sections[at].tally);
+    free(report->sections);
+    quality_free(report->quality);
+    reader_free(report->reader);
+}
+
+/* ---- text ----------------------------------------------------------------- */
+
+/* "label     first, second; ..." as it grows. */
+struct sentence {
+    const char *label, *between;
+};
+
+static void sentence_add(struct sentence *sentence, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void sentence_add(struct sentence *sentence, const char *format, ...)
+{
+    if (sentence->label)
+        printf("%-10s ", sentence->label);
+    else
+        fputs(sentence->between, stdout);
+    sentence->label = NULL;
+    va_list arguments;
+    va_start(arguments, format);
+    vprintf(format, arguments);
+    va_end(arguments);
+}
+
+static void sentence_end(const struct sentence *sentence)
+{
+    if (!sentence->label)
+        putchar('\n');
+}
+
+static const char *plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
+static void print_processes(const struct quality *quality)
+{
+    struct sentence line = { "processes", ", " };
+    sentence_add(&line, "%u", quality->processes_count);
+    if (quality->running)
+        sentence_add(&line, "%u running", quality->running);
+    if (quality->killed)
+        sentence_add(&line, "%u ended without notice", quality->killed);
+    if (quality->runs > 1)
+        sentence_add(&line, "of %u runs", quality->runs);
+    if (quality->children_without_sample)
+        sentence_add(&line, "%" PRIu64 " forked without a sample", quality->children_without_sample);
+    sentence_end(&line);
+}
+
+static void print_covered(const struct quality *quality)
+{
+    char time[HUMAN_SIZE], moment[HUMAN_SIZE];
+    struct sentence line = { "covered", ", " };
+    if (quality->covered_us)
+        sentence_add(&line, "%s from %s", human_time(time, quality->covered_us), human_moment(moment, quality->start_us));
+    if (quality->process_us > quality->covered_us)
+        sentence_add(&line, "%s over all processes", human_time(time, quality->process_us));
+    sentence_add(&line, "%u window%s", quality->windows, plural(quality->windows));
+    if (quality->windows_without_metadata)
+        sentence_add(&line, "%u without metadata (not in the lines below)", quality->windows_without_metadata);
+    sentence_end(&line);
+}
+
+static void print_rate(const struct quality *quality)
+{
+    struct sentence line = { "rate", ", " };
+    if (quality->asked_most > quality->asked_least)
+        sentence_add(&line, "%.4g to %.4g/s asked", quality->asked_least, quality->asked_most);
+    else
+        sentence_add(&line, "%.4g/s asked", quality->asked_most);
+    sentence_add(&line, "%.4g/s got", quality->got);
+    sentence_add(&line, "%" PRIu64 " ticks due", quality->ticks_due);
+    sentence_add(&line, "%" PRIu64 " missed", quality->ticks_missed);
+    sentence_add(&line, "%" PRIu64 " samples", quality->samples);
+    sentence_end(&line);
+}
+
+static void print_reasons(struct sentence *line, const json_t *dropped, bool losses)
+{
+    const char *reason;
+    json_t *count;
+    json_object_foreach((json_t *)dropped, reason, count) {
+        if (json_integer_value(count) && quality_reason_is_loss(reason) == losses)
+            sentence_add(line, "%s %" JSON_INTEGER_FORMAT, reason, json_integer_value(count));
+    }
+}
+
+static void print_lost(const struct quality *quality)
+{
+    char share[HUMAN_SIZE];
+    struct sentence line = { "lost", ", " }, kept = { "no origin", ", " };
+    sentence_add(&line, "%" PRIu64 " (%s of ticks due)", quality->lost,
+                 human_share(share, (double)quality->lost, (double)quality->ticks_due));
+    if (quality->ticks_missed)
+        sentence_add(&line, "ticks missed %" PRIu64, quality->ticks_missed);
+    if (quality->tasks_skipped)
+        sentence_add(&line, "tasks skipped %" PRIu64, quality->tasks_skipped);
+    print_reasons(&line, quality->dropped, true);
+    sentence_end(&line);
+    print_reasons(&kept, quality->dropped, false);
+    sentence_end(&kept);
+}
+
+static void print_unseen(const struct quality *quality)
+{
+    char time[HUMAN_SIZE];
+    struct sentence line = { "unseen", ", " };
+    if (quality->cpu_unseen_us)
+        sentence_add(&line, "%s of CPU time on [unseen cpu]", human_time(time, quality->cpu_unseen_us));
+    if (quality->cpu_spread_us)
+        sentence_add(&line, "%s spread over the stacks that were seen", human_time(time, quality->cpu_spread_us));
+    sentence_end(&line);
+}
+
+static void print_limits(const struct quality *quality)
+{
+    struct sentence line = { "limits", ", " };
+    const char *limit;
+    json_t *count;
+    json_object_foreach(quality->limits, limit, count)
+        if (json_integer_value(count))
+            sentence_add(&line, "%s %" JSON_INTEGER_FORMAT, limit, json_integer_value(count));
+    sentence_end(&line);
+}
+
+static void print_cost(const struct quality *quality)
+{
+    char share[HUMAN_SIZE], sampler[HUMAN_SIZE], handlers[HUMAN_SIZE], process[HUMAN_SIZE];
+    double own = (double)(quality->sampler_cpu_us + quality->handler_us);
+    printf("%-10s %s of the processes' CPU time (sampler %s, handlers %s, of %s)\n", "own cost",
+           human_share(share, own, (double)quality->process_cpu_us), human_time(sampler, quality->sampler_cpu_us),
+           human_time(handlers, quality->handler_us), human_time(process, quality->process_cpu_us));
+}
+
+static void print_notes(const struct report *report)
+{
+    const struct quality *quality = report->quality;
+    const struct reader_counts *counts = reader_counts(report->reader);
+    struct sentence line = { "note", "; " };
+    if (quality->windows_by_syscall)
+        sentence_add(&line, "%u window%s read by system calls", quality->windows_by_syscall, plural(quality->windows_by_syscall));
+    if (quality->windows_coarse_clock)
+        sentence_add(&line, "thread clocks are coarse in %u window%s", quality->windows_coarse_clock,
+                     plural(quality->windows_coarse_clock));
+    if (counts->lines_bad)
+        sentence_add(&line, "%" PRIu64 " line%s left out, no stack and count", counts->lines_bad, plural(counts->lines_bad));
+    if (counts->tails)
+        sentence_add(&line, "%" PRIu64 " file%s with an unfinished last line", counts->tails, plural(counts->tails));
+    if (counts->repeated)
+        sentence_add(&line, "%" PRIu64 " file%s given twice, read once", counts->repeated, plural(counts->repeated));
+    if (counts->gone)
+        sentence_add(&line, "%" PRIu64 " file%s removed before it was read", counts->gone, plural(counts->gone));
+    sentence_end(&line);
+}
+
+static void print_quality(const struct report *report)
+{
+    const struct quality *quality = report->quality;
+    print_processes(quality);
+    print_covered(quality);
+    if (quality->windows > quality->windows_without_metadata) {
+        print_rate(quality);
+        print_lost(quality);
+        print_unseen(quality);
+        print_limits(quality);
+        print_cost(quality);
+    }
+    print_notes(report);
+}
+
+static char *human_amount(char buffer[HUMAN_SIZE], const struct kind *kind, uint64_t amount)
+{
+    return kind->unit == KIND_BYTES ? human_bytes(buffer, amount) : human_time(buffer, amount);
+}
+
+static void print_totals(const struct report *report)
+{
+    char amount[HUMAN_SIZE];
+    putchar('\n');
+    for (size_t at = 0; at < report->sections_count; at++) {
+        const struct section *section = &report->sections[at];
+        printf("%-10s %s, %s\n", section->metric, human_amount(amount, section->kind, tally_sum(section->tally)),
+               section->kind->what);
+    }
+}
+
+static void print_loop(const struct quality *quality, const struct quality_loop *loop)
+{
+    char share[HUMAN_SIZE], time[HUMAN_SIZE];
+    const struct quality_process *process = &quality->processes[loop->process];
+    double idle = (double)loop->idle_us, whole = idle + (double)loop->busy_us;
+    char *program = process->program ? human_text(process->program, strlen(process->program), 0, false) : NULL;
+    printf("%-10s %s idle of %s, thread %" PRIu64 " of pid %" PRIu64 "%s%s\n", "event loop", human_share(share, idle, whole),
+           human_time(time, loop->idle_us + loop->busy_us), loop->thread, process->pid, program ? ", " : "", program ? program : "");
+    free(program);
+}
+
+static void print_heading(const struct report *report, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void print_heading(const struct report *report, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fputs(report->colour ? "\n\033[1m" : "\n", stdout);
+    vprintf(format, arguments);
+    fputs(report->colour ? "\033[0m\n" : "\n", stdout);
+    va_end(arguments);
+}
+
+/* Name and place share the columns that are left: the place loses its start
+ * first, then the name its end. */
+static void print_label(const struct report *report, const struct tally_row *row)
+{
+    int room = report->columns ? report->columns - NUMBER_COLUMNS : 0;
+    if (report->columns && room < LEAST_COLUMNS)
+        room = LEAST_COLUMNS;
+    char *place = human_text(row->place, strlen(row->place), 0, true);
+    int place_width = human_width(place), around = *place ? 3 : 0;
+    int place_least = place_width < PLACE_COLUMNS ? place_width : PLACE_COLUMNS;
+    if (place_least > room / 2)
+        place_least = room / 2;
+    char *name = human_text(row->name, strlen(row->name), room ? room - place_least - around : 0, report->by == TALLY_FILE);
+    if (room) {
+        char *whole = place;
+        place = human_text(whole, strlen(whole), room - human_width(name) - around, true);
+        free(whole);
+    }
+    fputs(name, stdout);
+    if (*place)
+        printf(report->colour ? " \033[2m(%s)\033[0m" : " (%s)", place);
+    putchar('\n');
+    free(name);
+    free(place);
+}
+
+static void print_rows(const struct report *report, const struct section *section, const struct tally_row *rows, size_t count)
+{
+    char self[HUMAN_SIZE], self_share[HUMAN_SIZE], total[HUMAN_SIZE], total_share[HUMAN_SIZE];
+    double whole = (double)tally_sum(section->tally);
+    printf("%10s %8s  %10s %8s  %s\n", "self", "", "total", "", tally_by_name(report->by));
+    for (size_t at = 0; at < count && (at < report->top || !report->top); at++) {
+        const struct tally_row *row = &rows[at];
+        printf("%10s %8s  %10s %8s  ", human_amount(self, section->kind, row->self),
+               human_share(self_share, (double)row->self, whole), human_amount(total, section->kind, row->total),
+               human_share(total_share, (double)row->total, whole));
+        print_label(report, row);
+    }
+    if (report->top && count > report->top)
+        printf("%41s... %zu more\n", "", count - report->top);
+}
+
+static void print_section(const struct report *report, const struct section *section)
+{
+    const struct tally_row *rows;
+    size_t count = tally_by_self(section->tally, &rows);
+    print_heading(report, "%s by self", section->metric);
+    print_rows(report, section, rows, count);
+    if (report->by == TALLY_PROCESS)
+        return; /* a process calls no other: both orders are the same */
+    count = tally_by_total(section->tally, &rows);
+    print_heading(report, "%s by total", section->metric);
+    print_rows(report, section, rows, count);
+}
+
+static void print_text(struct report *report)
+{
+    report->columns = human_columns();
+    report->colour = human_wants_colour();
+    print_quality(report);
+    if (report->sections_count)
+        print_totals(report);
+    for (size_t at = 0; at < report->quality->loops_count; at++)
+        print_loop(report->quality, &report->quality->loops[at]);
+    for (size_t at = 0; at < report->sections_count; at++)
+        print_section(report, &report->sections[at]);
+}
+
+/* ---- JSON ----------------------------------------------------------------- */
+
+static json_t *json_count(uint64_t count)
+{
+    return json_integer((json_int_t)(count > INT64_MAX ? INT64_MAX : count));
+}
+
+/* Text of any bytes. */
+static json_t *json_text(const char *text)
+{
+    if (!text)
+        return json_null();
+    char *clean = human_text(text, strlen(text), 0, false);
+    json_t *value = json_string(clean);
+    free(clean);
+    return value;
+}
+
+struct json_pair {
+    const char *key;
+    uint64_t count;
+};
+
+static void json_counts(json_t *object, const struct json_pair *pairs, size_t count)
+{
+    for (size_t at = 0; at < count; at++)
+        json_object_set_new(object, pairs[at].key, json_count(pairs[at].count));
+}
+
+static json_t *json_quality(const struct report *report)
+{
+    const struct quality *quality = report->quality;
+    const struct reader_counts *counts = reader_counts(report->reader);
+    const struct json_pair pairs[] = {
+        { "processes", quality->processes_count },
+        { "running", quality->running },
+        { "killed", quality->killed },
+        { "runs", quality->runs },
+        { "windows", quality->windows },
+        { "windows_without_metadata", quality->windows_without_metadata },
+        { "start_us", quality->start_us },
+        { "end_us", quality->end_us },
+        { "covered_us", quality->covered_us },
+        { "process_us", quality->process_us },
+        { "samples", quality->samples },
+        { "lost", quality->lost },
+        { "tasks_skipped", quality->tasks_skipped },
+        { "children_without_sample", quality->children_without_sample },
+        { "cpu_unseen_us", quality->cpu_unseen_us },
+        { "cpu_spread_us", quality->cpu_spread_us },
+        { "sampler_cpu_us", quality->sampler_cpu_us },
+        { "handler_us", quality->handler_us },
+        { "process_cpu_us", quality->process_cpu_us },
+        { "windows_by_syscall", quality->windows_by_syscall },
+        { "windows_coarse_clock", quality->windows_coarse_clock },
+        { "files", counts->files },
+        { "lines", counts->lines },
+        { "lines_bad", counts->lines_bad },
+        { "tails", counts->tails },
+        { "repeated", counts->repeated },
+        { "gone", counts->gone },
+        { "unreadable", reader_failures(report->reader) },
+    };
+    const struct json_pair ticks[] = {
+        { "due", quality->ticks_due },
+        { "taken", quality->ticks_taken },
+        { "missed", quality->ticks_missed },
+    };
+    json_t *object = json_object(), *ticks_object = json_object();
+    json_counts(object, pairs, sizeof pairs / sizeof *pairs);
+    json_counts(ticks_object, ticks, sizeof ticks / sizeof *ticks);
+    json_object_set_new(object, "ticks", ticks_object);
+    json_object_set_new(object, "rate", json_pack("{sf sf sf}", "asked_least", quality->asked_least, "asked_most",
+                                                  quality->asked_most, "got", quality->got));
+    json_object_set(object, "dropped", quality->dropped);
+    json_object_set(object, "limits", quality->limits);
+    json_object_set_new(object, "own_cost_percent", json_real(quality_own_cost(quality)));
+    return object;
+}
+
+static json_t *json_process(const struct quality_process *process)
+{
+    const struct json_pair pairs[] = {
+        { "pid", process->pid },
+        { "start_us", process->start_us },
+        { "windows", process->windows },
+        { "covered_us", process->covered_us },
+        { "process_cpu_us", process->process_cpu_us },
+        { "children_without_sample", process->children_without_sample },
+        { "threads_peak", (uint64_t)process->threads_peak },
+    };
+    json_t *object = json_object();
+    json_object_set_new(object, "host", json_text(process->host));
+    json_counts(object, pairs, sizeof pairs / sizeof *pairs);
+    json_object_set_new(object, "program", json_text(process->program));
+    json_object_set_new(object, "python", json_text(process->python));
+    json_object_set_new(object, "run", json_text(process->run));
+    json_object_set_new(object, "ended", json_text(process->ended));
+    return object;
+}
+
+static json_t *json_loop(const struct quality_loop *loop)
+{
+    const struct json_pair pairs[] = {
+        { "process", loop->process },
+        { "thread", loop->thread },
+        { "idle_us", loop->idle_us },
+        { "busy_us", loop->busy_us },
+    };
+    double idle = (double)loop->idle_us, whole = idle + (double)loop->busy_us;
+    json_t *object = json_object();
+    json_counts(object, pairs, sizeof pairs / sizeof *pairs);
+    json_object_set_new(object, "idle_percent", json_real(whole > 0 ? 100 * idle / whole : 0));
+    return object;
+}
+
+static json_t *json_rows(const struct report *report, const struct tally_row *rows, size_t count)
+{
+    json_t *array = json_array();
+    for (size_t at = 0; at < count && (at < report->top || !report->top); at++) {
+        json_t *row = json_object();
+        json_object_set_new(row, "name", json_text(rows[at].name));
+        json_object_set_new(row, "place", json_text(rows[at].place));
+        json_object_set_new(row, "self", json_count(rows[at].self));
+        json_object_set_new(row, "total", json_count(rows[at].total));
+        json_array_append_new(array, row);
+    }
+    return array;
+}
+
+static json_t *json_section(const struct report *report, const struct section *section)
+{
+    json_t *object = json_object();
+    const struct tally_row *rows;
+    json_object_set_new(object, "unit", json_string(kind_unit_name(section->kind)));
+    json_object_set_new(object, "total", json_count(tally_sum(section->tally)));
+    json_object_set_new(object, "by", json_string(tally_by_name(report->by)));
+    size_t count = tally_by_self(section->tally, &rows);
+    json_object_set_new(object, "by_self", json_rows(report, rows, count));
+    count = tally_by_total(section->tally, &rows);
+    json_object_set_new(object, "by_total", json_rows(report, rows, count));
+    return object;
+}
+
+static void print_json(const struct report *report)
+{
+    const struct quality *quality = report->quality;
+    json_t *processes = json_array(), *loops = json_array(), *metrics = json_object();
+    for (uint32_t at = 0; at < quality->processes_count; at++)
+        json_array_append_new(processes, json_process(&quality->processes[at]));
+    for (size_t at = 0; at < quality->loops_count; at++)
+        json_array_append_new(loops, json_loop(&quality->loops[at]));
+    for (size_t at = 0; at < report->sections_count; at++)
+        json_object_set_new(metrics, report->sections[at].metric, json_section(report, &report->sections[at]));
+    json_t *document = json_pack("{ss si so so so so}", "aprof", APROF_VERSION, "format", 1, "quality", json_quality(report),
+                                 "processes", processes, "loops", loops, "metrics", metrics);
+    json_dumpf(document, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
+    putchar('\n');
+    json_decref(document);
+}
+
+/* ---- the command ---------------------------------------------------------- */
+
+/* Why there is nothing: no files at all, not this metric, or no time in them. */
+static void explain_nothing(const struct report *report, int count, char **paths)
+{
+    char there[512] = "";
+    size_t length = 0;
+    bool has_metric = !report->metric;
+    const char *metric;
+    for (uint32_t at = 0; (metric = reader_metric(report->reader, at)) && length < sizeof there; at++) {
+        length += (size_t)snprintf(there + length, sizeof there - length, "%s%s", at ? ", " : "", metric);
+        has_metric = has_metric || !strcmp(report->metric, metric);
+    }
+    const char *path = count ? paths[0] : DEFAULT_PATH, *more = count > 1 ? " and the others" : "";
+    if (!*there)
+        tool_complain("nothing to report: %s%s: no stacks (aprof.*.collapsed) there", path, more);
+    else if (!has_metric)
+        tool_complain("nothing to report: no metric \"%s\" in %s%s (there is: %s)", report->metric, path, more, there);
+    else
+        tool_complain("nothing to report: %s%s: no time recorded yet (%s)", path, more, there);
+}
+
+int report_main(int argc, char **argv)
+{
+    struct report report = { .top = TOP_DEFAULT };
+    int status = options_parse(&report, argc, argv);
+    if (status >= 0)
+        return status;
+    report_read(&report, argc - optind, argv + optind);
+    if (report.as_json)
+        print_json(&report);
+    else if (reader_windows(report.reader))
+        print_text(&report);
+    status = reader_failures(report.reader) ? TOOL_UNREADABLE : report.sections_count ? TOOL_FINE : TOOL_NOTHING;
+    if (status == TOOL_NOTHING)
+        explain_nothing(&report, argc - optind, argv + optind);
+    report_close(&report);
+    return status;
+}

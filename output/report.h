@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * report: `aprof report`: how good the profile is, then where the time went.
+ *
+ * With --json one object (times in microseconds, sizes in bytes):
+ *
+ *   aprof      version of this program
+ *   format     1; changes when a key changes its meaning, not when keys come
+ *   quality    processes running killed runs windows windows_without_metadata
+ *              start_us end_us covered_us process_us
+ *              rate{asked_least,asked_most,got} ticks{due,taken,missed} samples
+ *              lost dropped{REASON:n} limits{LIMIT:n} tasks_skipped
+ *              children_without_sample cpu_unseen_us cpu_spread_us
+ *              sampler_cpu_us handler_us process_cpu_us own_cost_percent
+ *              windows_by_syscall windows_coarse_clock
+ *              files lines lines_bad tails repeated gone unreadable
+ *   processes  [{host,pid,start_us,program,python,run,ended,windows,covered_us,
+ *              process_cpu_us,children_without_sample,threads_peak}]
+ *   loops      [{process,thread,idle_us,busy_us,idle_percent}], process being an
+ *              index into processes
+ *   metrics    {NAME:{unit,total,by,by_self[],by_total[]}}, rows being
+ *              {name,place,self,total}; unit is "us" or "bytes"
+ *
+ * [tool] only.
+ */
+#ifndef APROF_OUTPUT_REPORT_H
+#define APROF_OUTPUT_REPORT_H
+
+extern const char report_help[];
+
+/* argv[0] is "report". Returns an exit status. */
+int report_main(int argc, char **argv);
+
+#endif

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Each distinct frame text is cut up once; after that a frame costs one look
+ * into the table of names.
+ */
+#include "output/tally.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "output/names.h"
+#include "output/spool_format.h"
+#include "output/tool.h"
+
+/* A row's key is name, NUL, place: the reader lets no NUL through, so both can be
+ * handed out as they lie. seen is the number of the last stack that counted this
+ * row's total. */
+struct sums {
+    uint64_t self, total, seen;
+};
+
+struct tally {
+    enum tally_by by;
+    struct names *frames;
+    uint32_t *row_of_frame;
+    size_t frames_room;
+    struct names *keys;
+    struct sums *sums; /* one a key */
+    size_t sums_room;
+    uint64_t stacks, sum;
+    struct tally_row *rows;
+};
+
+static const char *const words[] = { "function", "line", "file", "process" };
+
+int tally_by_of(const char *word)
+{
+    for (int at = 0; at < (int)(sizeof words / sizeof *words); at++)
+        if (!strcmp(words[at], word))
+            return at;
+    return -1;
+}
+
+const char *tally_by_name(enum tally_by by)
+{
+    return words[by];
+}
+
+struct tally *tally_new(enum tally_by by)
+{
+    struct tally *tally = tool_alloc(1, sizeof *tally);
+    tally->by = by;
+    tally->frames = names_new();
+    tally->keys = names_new();
+    return tally;
+}
+
+void tally_free(struct tally *tally)
+{
+    if (!tally)
+        return;
+    names_free(tally->frames);
+    names_free(tally->keys);
+    free(tally->row_of_frame);
+    free(tally->sums);
+    free(tally->rows);
+    free(tally);
+}
+
+static uint32_t key_add(struct tally *tally, const char *name, size_t name_length, const char *place, size_t place_length)
+{
+    char small[2048], *key = small;
+    size_t length = name_length + 1 + place_length;
+    if (length > sizeof small)
+        key = tool_alloc(length, 1);
+    memcpy(key, name, name_length);
+    key[name_length] = '\0';
+    memcpy(key + name_length + 1, place, place_length);
+    uint32_t row = names_add(tally->keys, key, length);
+    if (key != small)
+        free(key);
+    tally->sums = tool_grow(tally->sums, row, &tally->sums_room, sizeof *tally->sums);
+    return row;
+}
+
+static uint32_t row_make(struct tally *tally, const char *text, size_t length)
+{
+    struct spool_frame frame;
+    if (!spool_frame_split(text, length, &frame))
+        return key_add(tally, text, length, "", 0); /* a marker, or made by another program */
+    if (tally->by == TALLY_FILE)
+        return key_add(tally, frame.path, frame.path_length, "", 0);
+    const char *end = tally->by == TALLY_LINE ? text + length - 1 : frame.path + frame.path_length;
+    return key_add(tally, text, frame.name_length, frame.path, (size_t)(end - frame.path));
+}
+
+static uint32_t row_of_frame(struct tally *tally, const char *text, size_t length)
+{
+    uint32_t known = names_count(tally->frames);
+    uint32_t frame = names_add(tally->frames, text, length);
+    if (frame == known) {
+        tally->row_of_frame = tool_grow(tally->row_of_frame, frame, &tally->frames_room, sizeof *tally->row_of_frame);
+        tally->row_of_frame[frame] = row_make(tally, text, length);
+    }
+    return tally->row_of_frame[frame];
+}
+
+static uint32_t row_of_process(struct tally *tally, const struct reader_window *window)
+{
+    const char *program = json_string_value(json_object_get(window->metadata, "program"));
+    char name[1024];
+    int length = snprintf(name, sizeof name, "%s%spid %llu on %s", program ? program : "", program ? ", " : "",
+                          (unsigned long long)window->pid, *window->host ? window->host : "an unknown host");
+    return key_add(tally, name, length < (int)sizeof name ? (size_t)length : sizeof name - 1, "", 0);
+}
+
+static void row_see(struct tally *tally, uint32_t row, uint64_t count)
+{
+    struct sums *sums = &tally->sums[row];
+    if (sums->seen == tally->stacks)
+        return;
+    sums->seen = tally->stacks;
+    sums->total += count;
+}
+
+int tally_line(void *context, const struct reader_line *line)
+{
+    struct tally *tally = context;
+    tally->stacks++;
+    tally->sum += line->count;
+    uint32_t row = 0;
+    if (tally->by == TALLY_PROCESS) {
+        row = row_of_process(tally, line->window);
+        row_see(tally, row, line->count);
+    } else {
+        for (const char *at = line->stack, *end = at + line->length, *next; at <= end; at = next + 1) {
+            next = memchr(at, ';', (size_t)(end - at));
+            if (!next)
+                next = end;
+            row = row_of_frame(tally, at, (size_t)(next - at));
+            row_see(tally, row, line->count);
+        }
+    }
+    tally->sums[row].self += line->count;
+    return 0;
+}
+
+uint64_t tally_sum(const struct tally *tally)
+{
+    return tally->sum;
+}
+
+static int names_compare(const struct tally_row *one, const struct tally_row *other)
+{
+    int order = strcmp(one->name, other->name);
+    return order ? order : strcmp(one->place, other->place);
+}
+
+static int descending(uint64_t one, uint64_t other)
+{
+    return (one < other) - (one > other);
+}
+
+static int self_compare(const void *left, const void *right)
+{
+    const struct tally_row *one = left, *other = right;
+    int order = descending(one->self, other->self);
+    if (!order)
+        order = descending(one->total, other->total);
+    return order ? order : names_compare(one, other);
+}
+
+static int total_compare(const void *left, const void *right)
+{
+    const struct tally_row *one = left, *other = right;
+    int order = descending(one->total, other->total);
+    if (!order)
+        order = descending(one->self, other->self);
+    return order ? order : names_compare(one, other);
+}
+
+static struct tally_row row_show(const struct tally *tally, uint32_t row)
+{
+    const char *name = names_text(tally->keys, row, NULL);
+    return (struct tally_row){ name, name + strlen(name) + 1, tally->sums[row].self, tally->sums[row].total };
+}
+
+static size_t rows_sorted(struct tally *tally, const struct tally_row **rows, int (*compare)(const void *, const void *))
+{
+    uint32_t keys = names_count(tally->keys);
+    size_t count = 0;
+    free(tally->rows);
+    tally->rows = tool_alloc(keys, sizeof *tally->rows);
+    for (uint32_t row = 0; row < keys; row++)
+        if (tally->sums[row].total)
+            tally->rows[count++] = row_show(tally, row);
+    qsort(tally->rows, count, sizeof *tally->rows, compare);
+    *rows = tally->rows;
+    return count;
+}
+
+size_t tally_by_self(struct tally *tally, const struct tally_row **rows)
+{
+    return rows_sorted(tally, rows, self_compare);
+}
+
+size_t tally_by_total(struct tally *tally, const struct tally_row **rows)
+{
+    return rows_sorted(tally, rows, total_compare);
+}

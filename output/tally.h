@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tally: stacks to functions (or lines, files, processes), each with what it
+ * has by itself (self: it was the last frame) and with all that it called
+ * (total: it was anywhere in the stack, counted once a stack however often it
+ * recurs).
+ *
+ * [tool] only.
+ */
+#ifndef APROF_OUTPUT_TALLY_H
+#define APROF_OUTPUT_TALLY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "output/reader.h"
+
+enum tally_by { TALLY_FUNCTION, TALLY_LINE, TALLY_FILE, TALLY_PROCESS };
+
+/* One row. Markers ("[ready]") and frames without a place have an empty place. */
+struct tally_row {
+    const char *name;  /* qualname; file for TALLY_FILE; process for TALLY_PROCESS */
+    const char *place; /* path, path:line for TALLY_LINE, else empty */
+    uint64_t self, total;
+};
+
+struct tally;
+
+struct tally *tally_new(enum tally_by by);
+void tally_free(struct tally *tally);
+/* "function", "line", "file", "process"; -1: none of them. */
+int tally_by_of(const char *word);
+const char *tally_by_name(enum tally_by by);
+
+/* As reader_each calls it; context is the tally. */
+int tally_line(void *tally, const struct reader_line *line);
+
+uint64_t tally_sum(const struct tally *tally);
+/* Rows with time, the largest self or total first; equal ones by name. Valid
+ * until the next call or tally_free. Returns their number. */
+size_t tally_by_self(struct tally *tally, const struct tally_row **rows);
+size_t tally_by_total(struct tally *tally, const struct tally_row **rows);
+
+#endif

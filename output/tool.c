@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A reader that runs out of memory has nothing better to do than to say so and
+ * go: unlike the library, it is nobody's guest.
+ */
+#include "output/tool.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>  /* fprintf */
+#include <stdlib.h> /* calloc, exit */
+#include <string.h>
+
+void tool_complain(const char *format, ...)
+{
+    char line[8192];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+
+    fflush(stdout); /* so that both streams read in order on one terminal */
+    fputs("aprof: ", stderr);
+    for (const char *at = line; *at; at++) {
+        unsigned char byte = (unsigned char)*at;
+        if (byte < 0x20 || byte == 0x7f)
+            fprintf(stderr, "\\x%02x", byte);
+        else
+            putc(byte, stderr);
+    }
+    putc('\n', stderr);
+}
+
+static void out_of_memory(size_t bytes)
+{
+    tool_complain("no memory for %zu bytes", bytes);
+    exit(TOOL_UNREADABLE);
+}
+
+void *tool_alloc(size_t count, size_t size)
+{
+    void *memory = calloc(count ? count : 1, size ? size : 1);
+    if (!memory)
+        out_of_memory(count * size);
+    return memory;
+}
+
+char *tool_copy(const char *text, size_t length)
+{
+    char *copy = tool_alloc(length + 1, 1);
+    memcpy(copy, text, length);
+    return copy;
+}
+
+void *tool_grow(void *array, size_t used, size_t *room, size_t size)
+{
+    if (used < *room)
+        return array;
+    size_t wanted = *room ? *room * 2 : 16;
+    void *larger = wanted > *room && wanted < SIZE_MAX / size ? realloc(array, wanted * size) : NULL;
+    if (!larger)
+        out_of_memory(wanted * size);
+    memset((char *)larger + *room * size, 0, (wanted - *room) * size);
+    *room = wanted;
+    return larger;
+}

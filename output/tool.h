@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tool: what every reading program needs: memory that does not fail, and one
+ * way to say what is wrong.
+ *
+ * [tool] only; the preloaded library never links this.
+ */
+#ifndef APROF_OUTPUT_TOOL_H
+#define APROF_OUTPUT_TOOL_H
+
+#include <stddef.h>
+
+/* Exit statuses of every subcommand. */
+enum tool_status {
+    TOOL_FINE = 0,
+    TOOL_USAGE = 2,
+    TOOL_NOTHING = 3,    /* input was read, and there is nothing in it to report */
+    TOOL_UNREADABLE = 4, /* some input could not be read */
+};
+
+/* One line on stderr, "aprof: " before it. Control characters in what is
+ * formatted come out as \xNN, so a file's name cannot drive a terminal. */
+void tool_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Zeroed. When there is no memory: one line and exit(TOOL_UNREADABLE). */
+void *tool_alloc(size_t count, size_t size);
+char *tool_copy(const char *text, size_t length);
+
+/* Makes room for one more than used elements, doubling; new room is zeroed.
+ * Returns the array, perhaps elsewhere. */
+void *tool_grow(void *array, size_t used, size_t *room, size_t size);
+
+#endif
