@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+#include "sampler/account.h"
+
+#include <string.h>
+
+static void add(const struct account_book *book, profile_stack stack, enum metric metric, uint64_t ns)
+{
+    if (ns && book->metrics >> metric & 1)
+        profile_add(book->profile, stack, metric, ns);
+}
+
+static void add_cpu(const struct account_book *book, profile_stack stack, uint64_t ns)
+{
+    add(book, stack, METRIC_CPU, ns);
+    add(book, stack, METRIC_WALL, ns);
+}
+
+/* Remembers who used CPU; when there is no room, the lightest gives way. */
+static void tally_add(struct account *account, profile_stack stack, uint64_t ns)
+{
+    uint32_t lightest = 0;
+    for (uint32_t i = 0; i < account->tallies; i++) {
+        if (account->tally[i].stack == stack) {
+            account->tally[i].ns += ns;
+            return;
+        }
+        if (account->tally[i].ns < account->tally[lightest].ns)
+            lightest = i;
+    }
+    uint32_t place = account->tallies < ACCOUNT_TALLIES ? account->tallies++ : lightest;
+    account->tally[place].stack = stack;
+    account->tally[place].ns = ns;
+}
+
+void account_open(struct account *account, uint64_t now, uint64_t cpu)
+{
+    memset(account, 0, sizeof *account);
+    account->looked_ns = now;
+    account->looked_cpu = account->booked_cpu = cpu;
+}
+
+void account_look(struct account *account, uint64_t now, uint64_t cpu)
+{
+    int64_t passed = (int64_t)(now - account->looked_ns), used = (int64_t)(cpu - account->looked_cpu);
+    if (passed < 0 || used < 0)
+        return; /* an older reading than the last: nothing new in it */
+    account->waiting_ns += passed - used;
+    account->looked_ns = now;
+    account->looked_cpu = cpu;
+}
+
+void account_run(struct account *account, struct account_book *book, uint64_t cpu, profile_stack stack)
+{
+    if (cpu <= account->booked_cpu)
+        return;
+    uint64_t ns = cpu - account->booked_cpu;
+    account->booked_cpu = cpu;
+    add_cpu(book, stack, ns);
+    tally_add(account, stack, ns);
+}
+
+void account_wait(struct account *account, struct account_book *book, profile_stack stack)
+{
+    if (account->waiting_ns <= 0)
+        return;
+    add(book, stack, METRIC_WALL, (uint64_t)account->waiting_ns);
+    account->waiting_ns = 0;
+}
+
+static profile_stack unseen(struct account_book *book, profile_stack below, profile_frame frame)
+{
+    profile_stack leaf = below;
+    return profile_leaf(book->profile, leaf) == frame ? leaf : profile_push(book->profile, below, frame);
+}
+
+/* Over the stacks of the tally, in proportion; the last takes what rounding left. */
+static void spread(const struct account *account, const struct account_book *book, uint64_t ns,
+                   void (*give)(const struct account_book *, profile_stack, uint64_t))
+{
+    uint64_t sum = 0, given = 0;
+    for (uint32_t i = 0; i < account->tallies; i++)
+        sum += account->tally[i].ns;
+    for (uint32_t i = 0; i < account->tallies; i++) {
+        bool last = i + 1 == account->tallies;
+        uint64_t part = last ? ns - given : (uint64_t)((__uint128_t)ns * account->tally[i].ns / sum);
+        give(book, account->tally[i].stack, part);
+        given += part;
+    }
+}
+
+static void give_wall(const struct account_book *book, profile_stack stack, uint64_t ns)
+{
+    add(book, stack, METRIC_WALL, ns);
+}
+
+static void settle_cpu(struct account *account, struct account_book *book, profile_stack last)
+{
+    uint64_t rest = account_outstanding(account);
+    if (rest == 0)
+        return;
+    account->booked_cpu = account->looked_cpu;
+    if (account->tallies) {
+        spread(account, book, rest, add_cpu);
+        book->spread_ns += rest;
+    } else {
+        add_cpu(book, unseen(book, last, book->unseen_cpu), rest);
+        book->unseen_ns += rest;
+    }
+}
+
+static void settle_waiting(struct account *account, struct account_book *book, profile_stack last)
+{
+    if (account->waiting_ns <= 0)
+        return;
+    /* It was never found standing still: it wanted to run and did not get a CPU
+     * or the GIL where it worked. */
+    if (account->tallies)
+        spread(account, book, (uint64_t)account->waiting_ns, give_wall);
+    else
+        add(book, unseen(book, last, book->unseen_wall), METRIC_WALL, (uint64_t)account->waiting_ns);
+    account->waiting_ns = 0;
+}
+
+void account_settle(struct account *account, struct account_book *book, profile_stack last)
+{
+    settle_cpu(account, book, last);
+    settle_waiting(account, book, last);
+    account->tallies = 0;
+}
+
+void account_unseen(struct account_book *book, uint64_t lifetime_ns, uint64_t cpu_ns, profile_stack below)
+{
+    uint64_t waiting = lifetime_ns > cpu_ns ? lifetime_ns - cpu_ns : 0;
+    add_cpu(book, unseen(book, below, book->unseen_cpu), cpu_ns);
+    add(book, unseen(book, below, book->unseen_wall), METRIC_WALL, waiting);
+    book->unseen_ns += cpu_ns;
+}

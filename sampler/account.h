@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * account: whose time it was. The arithmetic behind the laws of `cpu` and `wall`.
+ *
+ * One account a thread. CPU time is booked up to a value of the thread's own CPU
+ * clock; what the thread used beyond it is outstanding, until a stack that was
+ * seen while it ran takes it: its next CPU tick, or a look from outside while it
+ * runs. What passed without CPU time is waiting, until a stack in which it stood
+ * still takes it. Both go to `wall`, the first also to `cpu`. So, at any moment,
+ *
+ *     cpu booked + outstanding  = the thread's CPU clock since it was opened
+ *     wall booked + outstanding + waiting = the time since it was opened
+ *
+ * At the end of a window or of the thread nothing stays outstanding: the rest is
+ * spread over the thread's own CPU stacks of that window, or goes to [unseen cpu]
+ * below the stack it was last found in; waiting that no stack can take goes to
+ * [unseen wall] there. Never to a waiting stack.
+ *
+ * Pure arithmetic: no clock, no memory of others. Runs in: [sampler]. All
+ * times in nanoseconds.
+ */
+#ifndef APROF_SAMPLER_ACCOUNT_H
+#define APROF_SAMPLER_ACCOUNT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sampler/profile.h"
+
+/* CPU stacks that one thread's rest is spread over: the heaviest of the window. */
+#define ACCOUNT_TALLIES 48
+
+struct account {
+    uint64_t looked_ns;   /* wall clock of the last look */
+    uint64_t looked_cpu;  /* CPU clock at the last look */
+    uint64_t booked_cpu;  /* CPU clock up to which CPU is booked */
+    int64_t waiting_ns;   /* not given to a stack yet; below 0: the clocks' own noise */
+    uint32_t tallies;
+    struct {
+        profile_stack stack;
+        uint64_t ns;
+    } tally[ACCOUNT_TALLIES];
+};
+
+/* Where booked time goes. */
+struct account_book {
+    struct profile *profile;
+    uint32_t metrics;          /* bit mask of enum metric: what is recorded */
+    profile_frame unseen_cpu, unseen_wall;
+    uint64_t spread_ns, unseen_ns; /* sums, for the counters */
+};
+
+void account_open(struct account *account, uint64_t now, uint64_t cpu);
+
+/* A look at the clocks: what passed since the last one. */
+void account_look(struct account *account, uint64_t now, uint64_t cpu);
+
+static inline uint64_t account_outstanding(const struct account *account)
+{
+    return account->looked_cpu > account->booked_cpu ? account->looked_cpu - account->booked_cpu : 0;
+}
+
+/* A stack seen while the thread ran, at this value of its CPU clock: takes all
+ * that is outstanding up to there. */
+void account_run(struct account *account, struct account_book *book, uint64_t cpu, profile_stack stack);
+
+/* A stack in which the thread stands still: takes the waiting. */
+void account_wait(struct account *account, struct account_book *book, profile_stack stack);
+
+/* The end of a window or of the thread, after a look: books every rest. last:
+ * the stack it was last found in. */
+void account_settle(struct account *account, struct account_book *book, profile_stack last);
+
+/* A thread that lived and died between two looks. below: what is known of where it began. */
+void account_unseen(struct account_book *book, uint64_t lifetime_ns, uint64_t cpu_ns, profile_stack below);
+
+#endif

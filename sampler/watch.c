@@ -1,0 +1,571 @@
+/* SPDX-License-Identifier: MIT */
+#include "sampler/watch.h"
+
+#include <string.h>
+
+#include "hooks/clock.h"
+#include "hooks/guard.h"
+#include "hooks/mem.h"
+#include "hooks/threads.h"
+#include "sampler/codes.h"
+#include "sampler/cpython/states.h"
+#include "sampler/ring.h"
+#include "sampler/tick.h"
+
+enum {
+    RECORDS_MAX = 4096,        /* records of hooks/threads.h */
+    POSTPONED_MAX = 3,         /* ticks that a record waits for names that another thread is still writing */
+    OUTSIDE_TRIES = 4,         /* of reading a running thread from outside */
+    UNTICKED_PERIODS = 2,      /* CPU that a thread may use without a tick before it is looked at from outside */
+    PROGRESS_SPAN_NS = 60000,  /* a thread without the GIL works, rather than enters or leaves a wait, ... */
+    PROGRESS_LEAST_NS = 30000, /* ... when its clock moves so much in that span */
+    LEAVING_TICKS = 3          /* ticks that a thread without its state is waited for */
+};
+
+struct watched {
+    struct thread *record;
+    struct account account;
+    uintptr_t tstate;
+    uint64_t seen;          /* number of the tick that last found its state */
+    profile_stack last;     /* the stack it was last found in */
+    uint64_t last_cpu;      /* CPU clock at which `last` was read ... */
+    bool last_stands;       /* ... and known to stand while the clock shows it */
+    bool empty;             /* no Python frame at the last look */
+    uint8_t leaving, postponed;
+};
+
+struct watch {
+    struct watch_options options;
+    uint64_t since_ns, tick;
+    bool reading;
+    struct watched *by_record[RECORDS_MAX];
+    uint32_t count;
+    uint64_t births;        /* threads_births() at the last build of by_tid */
+    bool by_tid_stale;
+    uint16_t by_tid[2 * RECORDS_MAX]; /* open-addressed: record index + 1 */
+    struct stack_copy *one, *two;
+};
+
+/* What one tick works with. */
+struct look {
+    struct watch *watch;
+    struct stacks *stacks;
+    struct account_book *book;
+    struct window *window;
+};
+
+struct watch *watch_new(const struct watch_options *options, uint64_t since_ns)
+{
+    struct watch *watch = mem_zalloc(sizeof *watch);
+    if (!watch)
+        return NULL;
+    watch->options = *options;
+    watch->since_ns = since_ns;
+    watch->reading = true;
+    watch->by_tid_stale = true;
+    watch->one = stacks_new_copy(options->depth);
+    watch->two = stacks_new_copy(options->depth);
+    if (watch->one && watch->two)
+        return watch;
+    watch_free(watch);
+    return NULL;
+}
+
+void watch_free(struct watch *watch)
+{
+    for (uint32_t i = 0; i < RECORDS_MAX; i++)
+        mem_free(watch->by_record[i]);
+    mem_free(watch->one);
+    mem_free(watch->two);
+    mem_free(watch);
+}
+
+uint32_t watch_count(const struct watch *watch)
+{
+    return watch->count;
+}
+
+/* --- tid -> record --- */
+
+static void index_tid(struct watch *watch, pid_t tid, uint32_t record)
+{
+    uint32_t at = (uint32_t)tid * 2654435761u >> 8;
+    while (watch->by_tid[at % (2 * RECORDS_MAX)])
+        at++;
+    watch->by_tid[at % (2 * RECORDS_MAX)] = (uint16_t)(record + 1);
+}
+
+static void index_records(struct watch *watch)
+{
+    uint64_t births = threads_births();
+    if (!watch->by_tid_stale && births == watch->births)
+        return;
+    memset(watch->by_tid, 0, sizeof watch->by_tid);
+    for (uint32_t i = 0; i < threads_high() && i < RECORDS_MAX; i++) {
+        struct thread *record = threads_at(i);
+        if (record && atomic_load(&record->state) == THREAD_LIVE)
+            index_tid(watch, record->tid, i);
+    }
+    watch->births = births;
+    watch->by_tid_stale = false;
+}
+
+static struct thread *record_of(struct watch *watch, pid_t tid)
+{
+    for (uint32_t at = (uint32_t)tid * 2654435761u >> 8;; at++) {
+        uint16_t entry = watch->by_tid[at % (2 * RECORDS_MAX)];
+        if (!entry)
+            return NULL;
+        struct thread *record = threads_at(entry - 1u);
+        if (record && record->tid == tid && atomic_load(&record->state) == THREAD_LIVE)
+            return record;
+    }
+}
+
+/* --- beginning and end of watching --- */
+
+static bool is_of_interpreter(const struct look *look, const struct thread *record)
+{
+    uintptr_t start = (uintptr_t)record->start;
+    return start >= look->watch->options.target->text_start && start < look->watch->options.target->text_end;
+}
+
+/* Threads of the interpreter count from their birth, all others from the first
+ * sight of their thread state. */
+static void open_account(const struct look *look, struct watched *watched)
+{
+    const struct thread *record = watched->record;
+    uint64_t cpu = 0;
+    if (!record->adopted && is_of_interpreter(look, record) && record->born_ns >= look->watch->since_ns) {
+        account_open(&watched->account, record->born_ns, 0);
+        return;
+    }
+    clock_thread(record->tid, &cpu);
+    account_open(&watched->account, clock_now(), cpu);
+}
+
+/* A ring that nobody has ticked into yet, or with leftovers from before. */
+static void prepare_ring(struct thread *record)
+{
+    struct ring *ring = (struct ring *)record->space;
+    if (ring->words == 0)
+        ring_init(record->space, record->space_size);
+}
+
+static struct watched *begin(const struct look *look, struct thread *record)
+{
+    struct watched *watched = mem_zalloc(sizeof *watched);
+    if (!watched) {
+        look->window->counters.limits[LIMIT_memory]++;
+        return NULL;
+    }
+    watched->record = record;
+    prepare_ring(record);
+    open_account(look, watched);
+    look->watch->by_record[record->index] = watched;
+    look->watch->count++;
+    return watched;
+}
+
+static struct watched *watched_of(const struct look *look, pid_t tid)
+{
+    struct watch *watch = look->watch;
+    struct thread *record = record_of(watch, tid);
+    uint64_t cpu;
+    if (!record) {
+        if (!clock_thread(tid, &cpu))
+            return NULL; /* a state whose thread is gone, or is not ours */
+        record = threads_adopt(tid);
+        if (!record) {
+            look->window->counters.limits[LIMIT_records]++;
+            return NULL;
+        }
+        index_tid(watch, tid, record->index);
+    }
+    return watch->by_record[record->index] ? watch->by_record[record->index] : begin(look, record);
+}
+
+static void take_drops(const struct look *look, struct thread *record)
+{
+    struct counters *counters = &look->window->counters;
+    uint32_t full = atomic_exchange(&record->dropped_full, 0), torn = atomic_exchange(&record->dropped_torn, 0);
+    uint32_t fault = atomic_exchange(&record->dropped_fault, 0), masked = atomic_exchange(&record->dropped_masked, 0);
+    counters->dropped[DROP_ring_full] += full;
+    counters->dropped[DROP_torn] += torn;
+    counters->dropped[DROP_fault] += fault;
+    counters->limits[LIMIT_signals_blocked] += masked;
+    counters->ticks_due += full + torn + fault;
+    counters->handler_ns += atomic_exchange(&record->handler_ns, 0);
+}
+
+static void sampled(const struct look *look)
+{
+    look->window->counters.samples++;
+}
+
+/* --- CPU ticks --- */
+
+/* The record at the ring's tail, as a copy. */
+static void copy_record(struct stack_copy *copy, const struct ring *ring)
+{
+    uint32_t entries = (uint32_t)(ring_peek(ring, 0) >> 32), at = RING_HEADER_WORDS;
+    copy->end = FRAMES_COMPLETE;
+    copy->cut = (uint32_t)ring_peek(ring, 3);
+    copy->frames = 0;
+    for (uint32_t i = 0; i < entries && copy->frames < copy->depth; i++) {
+        uint64_t tag = ring_peek(ring, at);
+        bool settled = (tag & 255) == RING_SETTLED;
+        copy->entry[copy->frames++] = (struct stack_entry){ring_peek(ring, at + 1), settled ? 0 : ring_peek(ring, at + 2), (int32_t)(tag >> 32)};
+        at += settled ? 2 : 3;
+    }
+}
+
+/* A tick at the return of a system call that was made without the GIL: most
+ * likely a wait that has just begun or ended, which used next to nothing. What
+ * is outstanding is left to a tick that saw work; a call that does use CPU
+ * (copying, compressing in the kernel) is found by a look from outside. */
+static bool is_wait(uint64_t flags)
+{
+    return !(flags & RING_HOLDS_GIL) && flags & RING_IN_SYSCALL;
+}
+
+static void take_tick(const struct look *look, struct watched *watched, const struct ring *ring)
+{
+    uint64_t header = ring_peek(ring, 0);
+    profile_stack stack = stacks_intern(look->stacks, look->watch->one);
+    look->window->counters.ticks_due++;
+    look->window->counters.ticks_taken++;
+    sampled(look);
+    if (is_wait(header >> 8 & 255))
+        return;
+    account_run(&watched->account, look->book, ring_peek(ring, 1), stack);
+    watched->last = stack;
+    watched->last_stands = false;
+}
+
+/* final: nothing is left for later. */
+static void drain(const struct look *look, struct watched *watched, bool final)
+{
+    struct ring *ring = (struct ring *)watched->record->space;
+    take_drops(look, watched->record);
+    while (ring_ready(ring)) {
+        copy_record(look->watch->one, ring);
+        if (!final && watched->postponed < POSTPONED_MAX && !stacks_resolve(look->stacks, look->watch->one)) {
+            watched->postponed++;
+            return;
+        }
+        watched->postponed = 0;
+        take_tick(look, watched, ring);
+        ring_drop(ring, (uint32_t)(ring_peek(ring, 0) >> 16 & 0xffff));
+    }
+}
+
+/* --- reading from outside --- */
+
+static void loop_time(const struct look *look, const struct watched *watched, profile_stack stack, uint64_t ns)
+{
+    struct window *window = look->window;
+    uint32_t flags = profile_stack_flags(look->stacks->profile, stack), i = 0;
+    uint32_t tid = (uint32_t)watched->record->tid;
+    if (!(flags & STACK_IN_LOOP))
+        return;
+    while (i < window->loops_count && window->loops[i].thread != tid)
+        i++;
+    if (i == window->loops_count) {
+        if (i == LOOPS_SHOWN)
+            return;
+        window->loops[window->loops_count++] = (struct loop_time){tid, 0, 0};
+    }
+    if (flags & STACK_IDLE)
+        window->loops[i].idle_ns += ns;
+    else
+        window->loops[i].busy_ns += ns;
+}
+
+static void wait_in(const struct look *look, struct watched *watched, profile_stack stack)
+{
+    int64_t waiting = watched->account.waiting_ns;
+    if (waiting > 0)
+        loop_time(look, watched, stack, (uint64_t)waiting);
+    account_wait(&watched->account, look->book, stack);
+    sampled(look);
+}
+
+static bool has_ticks(const struct look *look, const struct watched *watched)
+{
+    return look->watch->options.signals && guard_in_force() && atomic_load(&watched->record->timer) >= 0;
+}
+
+/* Two equal whole passes. */
+static bool capture_twice(const struct look *look, const struct watched *watched)
+{
+    struct watch *watch = look->watch;
+    return stacks_is_whole(stacks_capture(watch->one, watch->options.target, watched->tstate)) &&
+           stacks_is_whole(stacks_capture(watch->two, watch->options.target, watched->tstate)) &&
+           stacks_equal(watch->one, watch->two);
+}
+
+static bool makes_progress(pid_t tid)
+{
+    uint64_t start = clock_now(), first, last;
+    if (!clock_thread(tid, &first))
+        return false;
+    do {
+        if (!clock_thread(tid, &last))
+            return false;
+        if (last - first >= PROGRESS_LEAST_NS)
+            return true;
+    } while (clock_now() - start < PROGRESS_SPAN_NS);
+    return false;
+}
+
+/* A thread that runs now and has no ticks to speak for it. Python code holds
+ * the GIL; C code without it counts only when it really computes, so that
+ * nothing is booked on a wait that it is about to enter. */
+static void run_from_outside(const struct look *look, struct watched *watched)
+{
+    pid_t tid = watched->record->tid;
+    uint64_t cpu;
+    for (int i = 0; i < OUTSIDE_TRIES; i++) {
+        bool held = states_holds_gil(look->watch->options.target, watched->tstate);
+        if (!capture_twice(look, watched))
+            continue;
+        if (held ? !states_holds_gil(look->watch->options.target, watched->tstate) : !makes_progress(tid))
+            continue;
+        if (!held && (stacks_capture(look->watch->two, look->watch->options.target, watched->tstate) != look->watch->one->end ||
+                      !stacks_equal(look->watch->one, look->watch->two)))
+            continue;
+        if (!stacks_resolve(look->stacks, look->watch->one) || !clock_thread(tid, &cpu))
+            continue;
+        watched->last = stacks_intern(look->stacks, look->watch->one);
+        watched->last_stands = false;
+        account_run(&watched->account, look->book, cpu, watched->last);
+        sampled(look);
+        return;
+    }
+    look->window->counters.ticks_due++;
+    look->window->counters.dropped[DROP_torn]++;
+}
+
+static bool is_unticked(const struct look *look, const struct watched *watched)
+{
+    uint64_t outstanding = account_outstanding(&watched->account);
+    return has_ticks(look, watched) ? outstanding > UNTICKED_PERIODS * look->watch->options.period_ns : outstanding > 0;
+}
+
+/* No Python frame at two looks in a row: what passes meanwhile is not Python's. */
+static void stand_empty(struct watched *watched)
+{
+    if (watched->empty) {
+        uint64_t now = watched->account.looked_ns, cpu = watched->account.looked_cpu;
+        account_open(&watched->account, now, cpu);
+    }
+    watched->empty = true;
+}
+
+static void read_stack(const struct look *look, struct watched *watched, uint64_t cpu)
+{
+    uint64_t after;
+    bool equal = capture_twice(look, watched);
+    if (!clock_thread(watched->record->tid, &after))
+        return;
+    if (after != cpu) {
+        if (is_unticked(look, watched))
+            run_from_outside(look, watched);
+        return;
+    }
+    if (look->watch->one->end == FRAMES_EMPTY) {
+        stand_empty(watched);
+        return;
+    }
+    if (!equal) {
+        look->window->counters.ticks_due++;
+        look->window->counters.dropped[look->watch->one->end == FRAMES_FAULT ? DROP_fault : DROP_torn]++;
+        return;
+    }
+    /* Names are read after the clock: prove that the thread still stands. */
+    if (!stacks_resolve(look->stacks, look->watch->one) && (!clock_thread(watched->record->tid, &after) || after != cpu))
+        return;
+    watched->empty = false;
+    watched->last = stacks_intern(look->stacks, look->watch->one);
+    watched->last_cpu = cpu;
+    watched->last_stands = look->watch->options.clock_precise;
+    wait_in(look, watched, watched->last);
+}
+
+static void look_at(const struct look *look, struct watched *watched)
+{
+    uint64_t cpu;
+    if (!clock_thread(watched->record->tid, &cpu))
+        return;
+    drain(look, watched, false);
+    account_look(&watched->account, clock_now(), cpu);
+    if (watched->last_stands && cpu == watched->last_cpu)
+        wait_in(look, watched, watched->last);
+    else if (look->watch->reading)
+        read_stack(look, watched, cpu);
+}
+
+/* --- the end of a thread --- */
+
+static void end(const struct look *look, struct watched *watched, uint64_t now, uint64_t cpu)
+{
+    struct thread *record = watched->record;
+    drain(look, watched, true);
+    account_look(&watched->account, now, cpu);
+    account_settle(&watched->account, look->book, watched->last);
+    look->watch->by_record[record->index] = NULL;
+    look->watch->count--;
+    mem_free(watched);
+}
+
+static void release(struct watch *watch, struct thread *record)
+{
+    tick_disarm(record);
+    threads_release(record);
+    watch->by_tid_stale = true;
+}
+
+/* Its thread state is gone (or its thread). A thread of the interpreter is about
+ * to end and will say when; one of C only gave its state back. */
+static void leave(const struct look *look, struct watched *watched)
+{
+    struct thread *record = watched->record;
+    uint64_t cpu;
+    if (atomic_load(&record->state) == THREAD_ENDED) {
+        end(look, watched, record->ended_ns, record->ended_cpu);
+        release(look->watch, record);
+    } else if (!clock_thread(record->tid, &cpu)) {
+        cpu = watched->account.looked_cpu;
+        threads_end(record, clock_now(), cpu);
+        end(look, watched, record->ended_ns, cpu);
+        release(look->watch, record);
+    } else if (!is_of_interpreter(look, record) || watched->leaving++ >= LEAVING_TICKS) {
+        end(look, watched, clock_now(), cpu);
+    }
+}
+
+/* Threads of the interpreter that were born and ended between two looks. */
+static void take_unseen(const struct look *look, struct thread *record)
+{
+    take_drops(look, record);
+    if (!record->adopted && is_of_interpreter(look, record) && record->born_ns >= look->watch->since_ns) {
+        struct watched *watched = begin(look, record);
+        if (watched) {
+            struct ring *ring = (struct ring *)record->space;
+            if (ring_ready(ring))
+                end(look, watched, record->ended_ns, record->ended_cpu);
+            else {
+                account_unseen(look->book, record->ended_ns - record->born_ns, record->ended_cpu, PROFILE_ROOT);
+                look->watch->by_record[record->index] = NULL;
+                look->watch->count--;
+                mem_free(watched);
+            }
+        }
+    }
+    release(look->watch, record);
+}
+
+/* --- a tick --- */
+
+/* A thread may have a state in several interpreters: the one that is swapped in,
+ * else the first that has frames, is the one it runs on. */
+static bool is_better(const struct look *look, const struct watched *watched, const struct state *state)
+{
+    struct frames_walk walk;
+    struct py_frame frame;
+    if (watched->seen != look->watch->tick || state->active)
+        return true;
+    frames_begin(&walk, look->watch->options.target, watched->tstate, 1);
+    return !states_holds_gil(look->watch->options.target, watched->tstate) && !frames_next(&walk, &frame);
+}
+
+static void find_states(const struct look *look)
+{
+    struct states_walk walk;
+    struct state state;
+    index_records(look->watch);
+    states_begin(&walk, look->watch->options.target);
+    while (states_next(&walk, &state)) {
+        struct watched *watched = state.dead || state.tid == 0 ? NULL : watched_of(look, state.tid);
+        if (!watched || !is_better(look, watched, &state))
+            continue;
+        if (watched->tstate != state.address) {
+            watched->tstate = state.address;
+            watched->last_stands = false;
+            atomic_store(&watched->record->tstate, state.address);
+        }
+        watched->seen = look->watch->tick;
+        watched->leaving = 0;
+    }
+    if (walk.broken)
+        look->window->counters.limits[LIMIT_interpreters]++;
+}
+
+static void arm(const struct look *look, struct watched *watched)
+{
+    if (look->watch->options.signals && atomic_load(&watched->record->timer) < 0 && !tick_arm(watched->record))
+        look->window->counters.limits[LIMIT_timers]++;
+}
+
+void watch_tick(struct watch *watch, struct stacks *stacks, struct account_book *book, struct window *window)
+{
+    struct look look = {watch, stacks, book, window};
+    watch->tick++;
+    codes_drain();
+    if (watch->reading)
+        find_states(&look);
+    for (uint32_t i = 0; i < threads_high() && i < RECORDS_MAX; i++) {
+        struct watched *watched = watch->by_record[i];
+        struct thread *record = threads_at(i);
+        if (watched && (!watch->reading || watched->seen == watch->tick)) {
+            if (watch->reading)
+                arm(&look, watched);
+            look_at(&look, watched);
+        } else if (watched) {
+            leave(&look, watched);
+        } else if (record && atomic_load(&record->state) == THREAD_ENDED) {
+            take_unseen(&look, record);
+        }
+    }
+    if (watch->count > window->counters.threads_peak)
+        window->counters.threads_peak = watch->count;
+}
+
+void watch_stop_reading(struct watch *watch)
+{
+    watch->reading = false;
+}
+
+void watch_settle(struct watch *watch, struct stacks *stacks, struct account_book *book, struct window *window)
+{
+    struct look look = {watch, stacks, book, window};
+    codes_drain();
+    for (uint32_t i = 0; i < RECORDS_MAX; i++) {
+        struct watched *watched = watch->by_record[i];
+        uint64_t cpu;
+        if (!watched)
+            continue;
+        drain(&look, watched, true);
+        if (clock_thread(watched->record->tid, &cpu))
+            account_look(&watched->account, clock_now(), cpu);
+        account_settle(&watched->account, book, watched->last);
+    }
+}
+
+void watch_forget_stacks(struct watch *watch)
+{
+    for (uint32_t i = 0; i < RECORDS_MAX; i++) {
+        if (watch->by_record[i]) {
+            watch->by_record[i]->last = PROFILE_ROOT;
+            watch->by_record[i]->last_stands = false;
+        }
+    }
+}
+
+void watch_disarm(struct watch *watch)
+{
+    for (uint32_t i = 0; i < RECORDS_MAX; i++)
+        if (watch->by_record[i])
+            tick_disarm(watch->by_record[i]->record);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * watch: the threads under observation.
+ *
+ * Finds the thread states of all interpreters, matches them with threads of the
+ * process (hooks/threads.h), arms their timers, drains what their CPU ticks
+ * left, reads the ones that stand still, and keeps their accounts.
+ *
+ * A thread that stands still is known without reading: its stack carries the
+ * CPU clock at which it was read, and stands while the clock shows that value
+ * to the nanosecond. Otherwise: two equal passes between two equal readings.
+ * Running now (the readings differ): its CPU ticks speak for it, unless it used
+ * two periods without one (the kernel looks at CPU timers on its own tick only)
+ * or has no ticks at all: then it is read from outside while it runs.
+ *
+ * Runs in: [sampler].
+ */
+#ifndef APROF_SAMPLER_WATCH_H
+#define APROF_SAMPLER_WATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sampler/account.h"
+#include "sampler/stacks.h"
+#include "sampler/window.h"
+
+struct watch_options {
+    const struct py_target *target;
+    uint32_t depth;
+    uint64_t period_ns;   /* of CPU ticks */
+    bool signals;         /* CPU ticks at all */
+    bool clock_precise;   /* thread CPU clocks prove that a thread stood still */
+    bool ticks_count_overruns; /* wall clock timers: expiries that were merged are missed ticks */
+};
+
+struct watch;
+
+/* NULL: no memory. since_ns: first moment at which a sample can be taken. */
+struct watch *watch_new(const struct watch_options *options, uint64_t since_ns);
+void watch_free(struct watch *watch);
+
+/* One tick over all threads. */
+void watch_tick(struct watch *watch, struct stacks *stacks, struct account_book *book, struct window *window);
+
+/* No more reading (the runtime ends): only clocks are looked at from now on. */
+void watch_stop_reading(struct watch *watch);
+
+/* The end of a window: books every rest; stacks may be cleared afterwards. */
+void watch_settle(struct watch *watch, struct stacks *stacks, struct account_book *book, struct window *window);
+
+/* The profile was cleared: cached stacks are void. */
+void watch_forget_stacks(struct watch *watch);
+
+/* Disarms all timers (duration over, end of the runtime). */
+void watch_disarm(struct watch *watch);
+
+uint32_t watch_count(const struct watch *watch);
+
+#endif
