@@ -78,7 +78,10 @@ bool threads_claim(struct thread *record);
 struct thread *threads_from_cookie(void *cookie);
 
 /* [sampler] */
-struct thread *threads_adopt(pid_t tid);         /* NULL: pool empty (counted) */
+/* NULL: the pool is empty (counted), or the thread may be one that is being born
+ * or at its end, or is gone: ask again at the next tick. The tid of a LIVE record
+ * gives that record. */
+struct thread *threads_adopt(pid_t tid);
 struct thread *threads_at(uint32_t index);       /* any state; NULL beyond threads_high() */
 uint32_t threads_high(void);                     /* one more than the highest index ever used */
 uint64_t threads_births(void);                   /* changes when a thread is born or adopted */

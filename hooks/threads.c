@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The pool is one mapping: all records, then all byte spaces. Nothing of it
+ * costs memory before it is touched, so records are made ready one by one, by
+ * whoever first takes them ("high" counts how many), and come back through a
+ * lock-free list whose head carries a tag against a record that left and came
+ * back in between (ABA).
+ */
+#include "hooks/threads.h"
+#include "hooks/clock.h"
+#include "hooks/raw.h"
+#include "hooks/real.h"
+
+#include <errno.h>
+#include <limits.h>   /* PTHREAD_DESTRUCTOR_ITERATIONS */
+#include <stddef.h>
+#include <string.h>   /* memset */
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#define POOL_RECORDS 4096 /* threads beyond it run without a record, counted */
+#define POOL_LARGE 64     /* the first so many get the whole space, the others a quarter */
+#define PAGE 4096u
+
+static struct thread *records; /* written once, by threads_start, before started */
+static uint8_t *spaces;
+static uint32_t space_large, space_small;
+static pthread_key_t end_key;
+static _Atomic bool started;
+
+static _Atomic uint64_t free_head; /* tag in the upper half, index + 1 in the lower, 0: empty */
+static _Atomic uint32_t high;
+static _Atomic uint64_t births;
+static _Atomic uint32_t alive;
+static _Atomic uint64_t without_record;
+static _Atomic(void (*)(struct thread *)) on_birth;
+
+/* The calling thread's record, and how many rounds of key destructors went by. */
+static __thread struct thread *self;
+static __thread int end_rounds;
+
+/* ---- the pool ---- */
+
+static uint8_t *space_of(uint32_t index, uint32_t *size)
+{
+    *size = index < POOL_LARGE ? space_large : space_small;
+    if (index < POOL_LARGE)
+        return spaces + (size_t)index * space_large;
+    return spaces + (size_t)POOL_LARGE * space_large + (size_t)(index - POOL_LARGE) * space_small;
+}
+
+static struct thread *take_listed(void)
+{
+    uint64_t head = atomic_load_explicit(&free_head, memory_order_acquire), next;
+    do {
+        if ((uint32_t)head == 0)
+            return NULL;
+        struct thread *record = &records[(uint32_t)head - 1];
+        next = ((head >> 32) + 1) << 32 | atomic_load_explicit(&record->next_free, memory_order_relaxed);
+    } while (!atomic_compare_exchange_weak_explicit(&free_head, &head, next, memory_order_acq_rel, memory_order_acquire));
+    return &records[(uint32_t)head - 1];
+}
+
+static struct thread *take_new(void)
+{
+    uint32_t index = atomic_load(&high);
+    do {
+        if (index == POOL_RECORDS)
+            return NULL;
+    } while (!atomic_compare_exchange_weak(&high, &index, index + 1));
+    struct thread *record = &records[index];
+    record->index = index;
+    record->space = space_of(index, &record->space_size);
+    return record;
+}
+
+static void reset(struct thread *record)
+{
+    record->adopted = false;
+    record->tid = 0;
+    record->start = NULL;
+    record->arg = NULL;
+    record->born_ns = record->born_cpu = record->ended_ns = record->ended_cpu = 0;
+    atomic_store_explicit(&record->timer, -1, memory_order_relaxed);
+    atomic_store_explicit(&record->tstate, 0, memory_order_relaxed);
+    atomic_store_explicit(&record->handler_ns, 0, memory_order_relaxed);
+    atomic_store_explicit(&record->dropped_full, 0, memory_order_relaxed);
+    atomic_store_explicit(&record->dropped_torn, 0, memory_order_relaxed);
+    atomic_store_explicit(&record->dropped_fault, 0, memory_order_relaxed);
+    atomic_store_explicit(&record->dropped_masked, 0, memory_order_relaxed);
+    atomic_store_explicit(&record->birth, atomic_fetch_add(&births, 1) + 1, memory_order_relaxed);
+}
+
+static struct thread *take(void)
+{
+    struct thread *record = take_listed();
+    if (record == NULL)
+        record = take_new();
+    if (record == NULL)
+        atomic_fetch_add(&without_record, 1);
+    else
+        reset(record);
+    return record;
+}
+
+static void give(struct thread *record)
+{
+    uint64_t head = atomic_load_explicit(&free_head, memory_order_relaxed), mine;
+    atomic_store_explicit(&record->state, THREAD_FREE, memory_order_release);
+    do {
+        atomic_store_explicit(&record->next_free, (uint32_t)head, memory_order_relaxed);
+        mine = ((head >> 32) + 1) << 32 | (record->index + 1);
+    } while (!atomic_compare_exchange_weak_explicit(&free_head, &head, mine, memory_order_acq_rel, memory_order_relaxed));
+}
+
+static enum thread_state state_of(const struct thread *record)
+{
+    return (enum thread_state)atomic_load_explicit(&record->state, memory_order_acquire);
+}
+
+/* ---- life of a thread ---- */
+
+static void finish(struct thread *record, uint64_t ns, uint64_t cpu)
+{
+    record->ended_ns = ns;
+    record->ended_cpu = cpu;
+    if (!record->adopted)
+        atomic_fetch_sub(&alive, 1);
+    atomic_store_explicit(&record->state, THREAD_ENDED, memory_order_release);
+}
+
+/* Other libraries' destructors still work for the thread, and some run Python
+ * code. So ours asks to be called again until the last round. */
+static void thread_end(void *record)
+{
+    if (++end_rounds < PTHREAD_DESTRUCTOR_ITERATIONS && pthread_setspecific(end_key, record) == 0)
+        return;
+    self = NULL;
+    atomic_signal_fence(memory_order_seq_cst); /* a CPU tick from here on finds no record */
+    finish(record, clock_now(), clock_self());
+}
+
+static void *thread_main(void *arg)
+{
+    struct thread *record = arg;
+    void *(*start)(void *) = record->start;
+    void *start_arg = record->arg;
+    record->tid = (pid_t)raw0(SYS_gettid);
+    record->born_ns = clock_now();
+    record->born_cpu = clock_self();
+    atomic_store_explicit(&record->state, THREAD_LIVE, memory_order_release);
+    /* Should this fail for want of memory, the sampler notices the end. */
+    pthread_setspecific(end_key, record);
+    self = record;
+    void (*born)(struct thread *) = atomic_load_explicit(&on_birth, memory_order_acquire);
+    if (born)
+        born(record);
+    return start(start_arg);
+}
+
+int threads_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg)
+{
+    struct thread *record = threads_started() && real_owns_memory() ? take() : NULL;
+    if (record == NULL)
+        return real_pthread_create(thread, attr, start, arg);
+    record->start = start;
+    record->arg = arg;
+    atomic_fetch_add(&alive, 1);
+    atomic_store_explicit(&record->state, THREAD_BORN, memory_order_release);
+    int error = real_pthread_create(thread, attr, thread_main, record);
+    if (error != 0) {
+        atomic_fetch_sub(&alive, 1);
+        give(record);
+    }
+    return error;
+}
+
+static int map_pool(uint32_t space_first)
+{
+    size_t record_bytes = (POOL_RECORDS * sizeof(struct thread) + PAGE - 1) / PAGE * PAGE;
+    space_large = space_first;
+    space_small = space_first / 4;
+    size_t bytes = record_bytes + (size_t)POOL_LARGE * space_large + (size_t)(POOL_RECORDS - POOL_LARGE) * space_small;
+    uint8_t *pool = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (pool == MAP_FAILED)
+        return -errno;
+    records = (struct thread *)pool;
+    spaces = pool + record_bytes;
+    return 0;
+}
+
+int threads_start(uint32_t space_first)
+{
+    if (atomic_load(&started))
+        return -EALREADY;
+    /* A quarter of it must be whole pages: a forked child drops them one by one. */
+    if ((space_first & (space_first - 1)) != 0 || space_first < 4 * PAGE)
+        return -EINVAL;
+    int error = records ? 0 : map_pool(space_first);
+    if (error == 0)
+        error = -pthread_key_create(&end_key, thread_end);
+    if (error == 0)
+        atomic_store_explicit(&started, true, memory_order_release);
+    return error;
+}
+
+bool threads_started(void)
+{
+    return atomic_load_explicit(&started, memory_order_acquire);
+}
+
+void threads_on_birth(void (*born)(struct thread *))
+{
+    atomic_store_explicit(&on_birth, born, memory_order_release);
+}
+
+/* ---- on the thread itself ---- */
+
+struct thread *threads_self(void)
+{
+    return self;
+}
+
+bool threads_claim(struct thread *record)
+{
+    if (self != NULL)
+        return self == record;
+    if (!record->adopted || state_of(record) != THREAD_LIVE || record->tid != (pid_t)raw0(SYS_gettid))
+        return false;
+    self = record;
+    return true;
+}
+
+struct thread *threads_from_cookie(void *cookie)
+{
+    uintptr_t offset = (uintptr_t)cookie - (uintptr_t)records;
+    if (!threads_started() || (uintptr_t)cookie < (uintptr_t)records || offset % sizeof(struct thread) != 0 ||
+        offset / sizeof(struct thread) >= threads_high())
+        return NULL;
+    return cookie;
+}
+
+/* ---- the sampler's side ---- */
+
+/* A tid without a record may belong to a thread that is on its way: its record
+ * is BORN and does not know the tid yet, or is LIVE since the sampler looked, or
+ * is at its end. Adopting it then would count it twice. */
+static bool is_known(pid_t tid, struct thread **live)
+{
+    uint32_t count = threads_high();
+    *live = NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        enum thread_state state = state_of(&records[i]);
+        if (state == THREAD_BORN)
+            return true;
+        if (state == THREAD_FREE || records[i].tid != tid)
+            continue;
+        *live = state == THREAD_LIVE ? &records[i] : NULL;
+        return true;
+    }
+    return false;
+}
+
+struct thread *threads_adopt(pid_t tid)
+{
+    struct thread *record = NULL;
+    uint64_t cpu;
+    if (!threads_started() || is_known(tid, &record))
+        return record;
+    if (!clock_thread(tid, &cpu))
+        return NULL;
+    record = take();
+    if (record == NULL)
+        return NULL;
+    record->adopted = true;
+    record->tid = tid;
+    record->born_ns = clock_now();
+    record->born_cpu = cpu;
+    atomic_store_explicit(&record->state, THREAD_LIVE, memory_order_release);
+    return record;
+}
+
+struct thread *threads_at(uint32_t index)
+{
+    return index < threads_high() ? &records[index] : NULL;
+}
+
+uint32_t threads_high(void)
+{
+    return atomic_load_explicit(&high, memory_order_acquire);
+}
+
+uint64_t threads_births(void)
+{
+    return atomic_load_explicit(&births, memory_order_relaxed);
+}
+
+void threads_end(struct thread *record, uint64_t ns, uint64_t cpu)
+{
+    if (state_of(record) == THREAD_LIVE)
+        finish(record, ns, cpu);
+}
+
+void threads_release(struct thread *record)
+{
+    if (state_of(record) == THREAD_ENDED)
+        give(record);
+}
+
+uint32_t threads_alive(void)
+{
+    return atomic_load_explicit(&alive, memory_order_relaxed);
+}
+
+uint64_t threads_without_record(void)
+{
+    return atomic_load_explicit(&without_record, memory_order_relaxed);
+}
+
+/* ---- fork ---- */
+
+static void keep_self(struct thread *record)
+{
+    void *(*start)(void *) = record->start;
+    bool adopted = record->adopted;
+    reset(record);
+    record->start = start;
+    record->adopted = adopted;
+    record->tid = (pid_t)raw0(SYS_gettid);
+    record->born_ns = clock_now();
+    record->born_cpu = clock_self();
+    atomic_store(&record->state, THREAD_LIVE);
+    atomic_store(&alive, adopted ? 0 : 1);
+}
+
+void threads_postfork_child(void)
+{
+    real_postfork_child();
+    if (!threads_started())
+        return;
+    uint32_t count = threads_high();
+    atomic_store(&free_head, 0);
+    atomic_store(&alive, 0);
+    atomic_store(&without_record, 0);
+    for (uint32_t i = count; i-- > 0;) {
+        struct thread *record = &records[i];
+        record->index = i; /* the taker may have been cut off by the fork */
+        record->space = space_of(i, &record->space_size);
+        madvise(record->space, record->space_size, MADV_DONTNEED); /* reads as zeros from now on */
+        if (record == self)
+            keep_self(record);
+        else
+            give(record);
+    }
+}
