@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The caller blocks its own signals while the thread is made, for a new thread
+ * inherits the mask: no signal of the application can land on it in between.
+ */
+#include "hooks/task.h"
+#include "hooks/futex.h"
+#include "hooks/raw.h"
+#include "hooks/real.h"
+
+#include <errno.h>
+#include <fcntl.h>            /* O_RDWR */
+#include <linux/capability.h> /* capset's structures */
+#include <linux/close_range.h>
+#include <signal.h>
+#include <string.h>           /* memset */
+#include <sys/prctl.h>
+
+#define STACK_BYTES (256u * 1024u)
+#define KERNEL_MASK_BYTES 8
+
+static void *task_main(void *arg)
+{
+    struct task *task = arg;
+    task->tid = task_tid();
+    raw6(SYS_prctl, PR_SET_NAME, (long)"aprof", 0, 0, 0, 0);
+    task->run(task->arg);
+    atomic_store(&task->ended, 1);
+    futex_wake(&task->ended);
+    return NULL;
+}
+
+/* All but the signals of guarded reads. */
+static uint64_t blocked_mask(void)
+{
+    return ~((uint64_t)1 << (SIGSEGV - 1) | (uint64_t)1 << (SIGBUS - 1));
+}
+
+static int start_masked(struct task *task, const pthread_attr_t *attr)
+{
+    uint64_t mask = blocked_mask(), before;
+    raw4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&mask, (long)&before, KERNEL_MASK_BYTES);
+    int error = real_pthread_create(&task->thread, attr, task_main, task);
+    raw4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, KERNEL_MASK_BYTES);
+    return -error;
+}
+
+int task_start(struct task *task, void (*run)(void *), void *arg)
+{
+    pthread_attr_t attr;
+    task->run = run;
+    task->arg = arg;
+    atomic_store(&task->ended, 0);
+    int error = -pthread_attr_init(&attr);
+    if (error != 0)
+        return error;
+    error = -pthread_attr_setstacksize(&attr, STACK_BYTES);
+    if (error == 0)
+        error = start_masked(task, &attr);
+    pthread_attr_destroy(&attr);
+    return error;
+}
+
+bool task_join(struct task *task, uint64_t deadline_ns)
+{
+    while (atomic_load(&task->ended) == 0)
+        if (!futex_wait(&task->ended, 0, deadline_ns) && atomic_load(&task->ended) == 0)
+            return false;
+    return pthread_join(task->thread, NULL) == 0;
+}
+
+/* The table is replaced in one call: a copy of the shared one would hold the
+ * application's files open for a moment, and keep a pipe's reader waiting. */
+bool task_unshare_descriptors(void)
+{
+    if (raw3(SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE) != 0)
+        return false;
+    for (int fd = 0; fd <= 2; fd++)
+        raw4(SYS_openat, AT_FDCWD, (long)"/dev/null", O_RDWR, 0); /* the lowest free number each time */
+    return true;
+}
+
+void task_drop_capabilities(void)
+{
+    struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct none[2];
+    memset(none, 0, sizeof none);
+    raw2(SYS_capset, (long)&header, (long)none);
+}
+
+pid_t task_tid(void)
+{
+    return (pid_t)raw0(SYS_gettid);
+}
