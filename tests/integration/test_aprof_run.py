@@ -7,6 +7,7 @@ wrapper that is tested, in any state of the tree.
 """
 import hashlib
 import os
+import pty
 import pwd
 import shutil
 import signal
@@ -400,6 +401,90 @@ def test_check_names_the_version():
     supported = (3, 11) <= sys.version_info[:2] <= (3, 15)
     same(result.returncode, 0 if supported else 1, "status (%r)" % result.stdout)
     assert ("%d.%d.%d" % sys.version_info[:3]).encode() in result.stdout, result.stdout
+
+
+# ---------------------------------------------------------------- --report
+
+def need_supervise():
+    tool = os.path.join(os.path.dirname(LIBRARY), "aprof")
+    if not os.path.exists(tool):
+        raise Skip("aprof is not built")
+    return tool
+
+
+def test_report_keeps_status_and_stdout():
+    need_supervise()
+    for code, status in (("import sys; print(1); sys.exit(7)", 7), ("print(1, flush=True); import os; os.kill(os.getpid(), 11)", 139)):
+        result = run("--report", "-q", PYTHON, "-c", code)
+        same((result.returncode, result.stdout), (status, b"1\n"), "status and stdout (%r)" % result.stderr)
+    same(run("--report", "no-such-command").returncode, 127, "not found")
+
+
+def test_report_runs_in_a_directory_of_its_own():
+    need_supervise()
+    place = os.path.join(WORK, "reporting")
+    results = [run("--report", "-o", place, "env") for _ in range(2)]
+    got = [words_of(result) for result in results]
+    same(len({words["APROF_DIR"] for words in got}), 2, "directories (%r)" % results)
+    for words in got:
+        same((os.path.dirname(words["APROF_DIR"]), os.path.isdir(words["APROF_DIR"])), (place, True), "directory")
+        same(words["LD_PRELOAD"], LIBRARY, "LD_PRELOAD")
+    with open(os.path.join(place, ".gitignore")) as file:
+        same(file.read(), "*\n", ".gitignore")
+
+
+def test_report_goes_into_a_file():
+    need_supervise()
+    path = os.path.join(WORK, "report.txt")
+    ends(run("-q", "--report=" + path, "true"), 0)
+    assert os.path.exists(path)
+
+
+def test_report_passes_signals_on_once():
+    need_supervise()
+    code = ("import signal, time\n"
+            "got = []\n"
+            "for n in (1, 2, 3, 10, 12): signal.signal(n, lambda n, f: got.append(n))\n"
+            "def end(n, f): print(got, flush=True); raise SystemExit(5)\n"
+            "signal.signal(15, end)\n"
+            "print('up', flush=True)\n"
+            "while True: time.sleep(0.01)\n")
+    child = subprocess.Popen([WRAPPER, "-q", "--report", PYTHON, "-c", code], stdout=subprocess.PIPE,
+                             stderr=subprocess.DEVNULL, cwd=WORK)
+    same(child.stdout.readline(), b"up\n", "first line")
+    for number in (1, 2, 3, 10, 12, 15):
+        child.send_signal(number)
+        time.sleep(0.05)
+    same((child.stdout.read(), child.wait(20)), (b"[1, 2, 3, 10, 12]\n", 5), "signals and status")
+    child.stdout.close()
+
+
+def test_report_at_a_terminal_interrupts_once():
+    need_supervise()
+    code = ("import signal, time\n"
+            "got = []\n"
+            "signal.signal(2, lambda n, f: got.append(n))\n"
+            "print('up', flush=True)\n"
+            "end = time.time() + 0.5\n"
+            "while time.time() < end: time.sleep(0.01)\n"
+            "print('got', len(got), flush=True)\n")
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(WORK)
+        os.execv(WRAPPER, [WRAPPER, "-q", "--report", PYTHON, "-c", code])
+    seen = b""
+    while b"up" not in seen:
+        seen += os.read(terminal, 1000)
+    os.write(terminal, b"\3")
+    try:
+        while b"got" not in seen:
+            seen += os.read(terminal, 1000)
+    except OSError:
+        pass
+    _, status = os.waitpid(pid, 0)
+    os.close(terminal)
+    assert b"got 1" in seen, seen
+    same(os.waitstatus_to_exitcode(status), 0, "status")
 
 
 # ---------------------------------------------------------------- start
