@@ -16,7 +16,7 @@ import socket
 from aiohttp import web
 
 ROWS = [{"id": n, "name": "article %d" % n, "price": n * 1.25, "tags": ["new", "sale", "blue"][: n % 3 + 1],
-         "stock": {"north": n % 7, "south": n % 11}} for n in range(600)]
+         "stock": {"north": n % 7, "south": n % 11}} for n in range(400)]
 
 
 class Database:
@@ -54,7 +54,7 @@ def walk_price(price, steps):
     return price
 
 
-def value_at_risk(paths=60, steps=100):
+def value_at_risk(paths=300, steps=100):
     losses = sorted(100.0 - walk_price(100.0, steps) for _ in range(paths))
     return losses[-paths // 20]
 
