@@ -7,13 +7,16 @@
 set -eu
 cd "$(dirname "$0")/.."
 
+# output/ has two halves; which files the library links, the Makefile says.
+agent=$(sed -n 's/^OUTPUT_LIB := //p' Makefile | sed 's/\.c//g; s/  */|/g')
+
 # Files, and what they may include of ours (extended regular expressions).
 rules() {
-    cat <<'END'
+    cat <<END
 hooks/.*                                        hooks/
 sampler/cpython/.*                              hooks/|sampler/(cpython/|text\.h|counters\.h)
 sampler/[^/]*                                   hooks/|sampler/
-output/(spool|metadata|spool_format)\.[ch]      hooks/|output/|sampler/(profile|counters|text)\.h|sampler/metrics\.inc
+($agent)\.[ch]      hooks/|output/|sampler/(profile|counters|text)\.h|sampler/metrics\.inc
 output/.*                                       output/|sampler/metrics\.inc
 preload/.*                                      preload/|output/|sampler/|hooks/
 tests/.*                                        tests/|preload/|output/|sampler/|hooks/
