@@ -30,8 +30,8 @@ includes() { sources | xargs grep -Ho '^ *# *include *"[^"]*"' | sed 's/:[^"]*"/
 
 # The first rule that fits a file is its rule.
 judge() {
-    awk -F: -v rules="$(rules)" '
-        BEGIN { n = split(rules, line, "\n"); for (i = 1; i <= n; i++) { split(line[i], f, " +"); file[i] = "^" f[1] "$"; may[i] = "^(" f[2] ")" } }
+    rules=$(rules) awk -F: '
+        BEGIN { n = split(ENVIRON["rules"], line, "\n"); for (i = 1; i <= n; i++) { split(line[i], f, " +"); file[i] = "^" f[1] "$"; may[i] = "^(" f[2] ")" } }
         {
             for (i = 1; i <= n && $1 !~ file[i]; i++) ;
             if (i <= n && $2 ~ may[i]) { passed++; next }
