@@ -10,6 +10,7 @@
 
 /* A thread's CPU clock: include/linux/posix-timers_types.h, CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED. */
 #define PER_THREAD_SCHED 6
+#define TID_MAX (1 << 28) /* as many bits has a clock id for it; the kernel's own limit is 2^22 */
 
 #define PRECISION_WORK_NS 50000 /* how long we work to see a CPU clock move */
 #define PRECISION_MIN_NS 25000
@@ -60,7 +61,7 @@ uint64_t clock_self(void)
 
 bool clock_thread(pid_t tid, uint64_t *ns)
 {
-    if (tid <= 0) /* 0 would be the caller's own clock */
+    if (tid <= 0 || tid > TID_MAX) /* 0 would be the caller's own clock */
         return false;
     return clock_read((clockid_t)(~(unsigned)tid << 3 | PER_THREAD_SCHED), ns);
 }

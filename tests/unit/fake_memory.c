@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A copy may span mappings that touch each other: it goes byte run by byte run.
+ */
+#include "tests/unit/fake_memory.h"
+#include "hooks/guard.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define REGIONS 4096
+
+static struct region {
+    uintptr_t address;
+    const uint8_t *bytes;
+    size_t length;
+} regions[REGIONS];
+static size_t count;
+static unsigned long reads, refusals;
+
+void fake_map(uintptr_t address, const void *bytes, size_t length)
+{
+    if (count == REGIONS || address + length < address)
+        abort();
+    regions[count++] = (struct region){address, bytes, length};
+}
+
+void fake_reset(void)
+{
+    count = 0;
+    reads = refusals = 0;
+}
+
+unsigned long fake_reads(void)
+{
+    return reads;
+}
+
+unsigned long fake_refusals(void)
+{
+    return refusals;
+}
+
+static const struct region *region_at(uintptr_t address)
+{
+    for (size_t i = count; i-- > 0;)
+        if (address >= regions[i].address && address - regions[i].address < regions[i].length)
+            return &regions[i];
+    return NULL;
+}
+
+static bool copy(uint8_t *dst, uintptr_t src, size_t n)
+{
+    while (n > 0) {
+        const struct region *region = region_at(src);
+        if (region == NULL)
+            return false;
+        size_t offset = src - region->address, run = region->length - offset;
+        run = run < n ? run : n;
+        memcpy(dst, region->bytes + offset, run);
+        dst += run, src += run, n -= run;
+    }
+    return true;
+}
+
+bool guard_copy(void *dst, uintptr_t src, size_t n)
+{
+    bool done = copy(dst, src, n);
+    *(done ? &reads : &refusals) += 1;
+    return done;
+}
+
+bool guard_word(uintptr_t src, uint64_t *word)
+{
+    return src % sizeof *word == 0 && guard_copy(word, src, sizeof *word);
+}
+
+bool guard_store(uint64_t *dst, uint64_t value)
+{
+    *dst = value;
+    return true;
+}
+
+int guard_start(enum guard_reader reader)
+{
+    return 0;
+}
+
+void guard_recheck(void)
+{
+}
+
+bool guard_in_force(void)
+{
+    return true;
+}
+
+const char *guard_reader_name(void)
+{
+    return "copy";
+}
