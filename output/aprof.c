@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "output/report.h"
+#include "output/supervise.h"
 #include "output/tool.h"
 
 static int help_main(int argc, char **argv);
@@ -21,6 +22,7 @@ struct command {
 
 static const struct command commands[] = {
     { "report", "how good the profile is, and the top functions", report_help, report_main },
+    { "supervise", "runs a command, reports when it has ended (for aprof-run)", NULL, supervise_main },
     { "help", "this text, or that of a COMMAND", NULL, help_main },
     { "version", "the version of this program", NULL, version_main },
 };

@@ -22,7 +22,7 @@
 #include "output/spool_format.h"
 #include "output/tool.h"
 
-#define LISTINGS 8              /* of one directory; each that brings new names costs one more */
+#define LISTINGS 32             /* of one directory; windows last seconds, listings milliseconds: two or three are usual */
 #define READ_BYTES (1u << 20)   /* a read; also the first size of the line buffer */
 #define LINE_BYTES (64u << 20)  /* longest line that is taken for one: 2048 frames of 1,000 bytes, each byte escaped */
 #define METADATA_BYTES (8u << 20)
@@ -266,9 +266,9 @@ static void single_add(struct reader *reader, const char *path)
     const char *name = slash ? slash + 1 : path;
     char *directory = tool_copy(path, slash ? (size_t)(slash - path) + 1 : 0);
     struct parts parts;
-    size_t length = strlen(name);
-    if (ends_with(name, &length, ".tmp")) {
-        fail_saying(reader, path, "is a file that is not finished (it ends in .tmp)");
+    struct spool_name parsed;
+    if (spool_name_parse(name, &parsed) && parsed.state == SPOOL_TEMPORARY) {
+        reader->counts.unfinished++; /* a pattern of the shell's picked it up: what it will hold is in the live file */
     } else if (!parts_of(name, &parts)) {
         fail_saying(reader, path, "is neither a directory nor named NAME.METRIC.collapsed or NAME.json, with or without .live");
     } else {

@@ -57,6 +57,7 @@ struct reader_counts {
     uint64_t lines_bad;  /* no count, a NUL, a count beyond 64 bits, no stack */
     uint64_t tails;      /* files that end in an unfinished line */
     uint64_t repeated;   /* files left out because their window was met before */
+    uint64_t unfinished; /* single files left out: a window being sealed */
     uint64_t gone;       /* taken away between listing and reading */
 };
 

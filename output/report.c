@@ -286,7 +286,7 @@ static void print_reasons(struct sentence *line, const json_t *dropped, bool los
 static void print_lost(const struct quality *quality)
 {
     char share[HUMAN_SIZE];
-    struct sentence line = { "lost", ", " }, kept = { "no origin", ", " };
+    struct sentence line = { "lost", ", " }, kept = { "partial", ", " };
     sentence_add(&line, "%" PRIu64 " (%s of ticks due)", quality->lost,
                  human_share(share, (double)quality->lost, (double)quality->ticks_due));
     if (quality->ticks_missed)
@@ -296,6 +296,8 @@ static void print_lost(const struct quality *quality)
     print_reasons(&line, quality->dropped, true);
     sentence_end(&line);
     print_reasons(&kept, quality->dropped, false);
+    if (!kept.label)
+        fputs(" (kept, with less ancestry)", stdout);
     sentence_end(&kept);
 }
 
@@ -323,10 +325,9 @@ static void print_limits(const struct quality *quality)
 
 static void print_cost(const struct quality *quality)
 {
-    char share[HUMAN_SIZE], sampler[HUMAN_SIZE], handlers[HUMAN_SIZE], process[HUMAN_SIZE];
-    double own = (double)(quality->sampler_cpu_us + quality->handler_us);
-    printf("%-10s %s of the processes' CPU time (sampler %s, handlers %s, of %s)\n", "own cost",
-           human_share(share, own, (double)quality->process_cpu_us), human_time(sampler, quality->sampler_cpu_us),
+    char sampler[HUMAN_SIZE], handlers[HUMAN_SIZE], process[HUMAN_SIZE];
+    printf("%-10s %.2f%% of the processes' CPU time (sampler %s, handlers %s, of %s)\n", "own cost",
+           quality_own_cost(quality), human_time(sampler, quality->sampler_cpu_us),
            human_time(handlers, quality->handler_us), human_time(process, quality->process_cpu_us));
 }
 
@@ -346,6 +347,8 @@ static void print_notes(const struct report *report)
         sentence_add(&line, "%" PRIu64 " file%s with an unfinished last line", counts->tails, plural(counts->tails));
     if (counts->repeated)
         sentence_add(&line, "%" PRIu64 " file%s given twice, read once", counts->repeated, plural(counts->repeated));
+    if (counts->unfinished)
+        sentence_add(&line, "%" PRIu64 " unfinished file%s left out (.tmp)", counts->unfinished, plural(counts->unfinished));
     if (counts->gone)
         sentence_add(&line, "%" PRIu64 " file%s removed before it was read", counts->gone, plural(counts->gone));
     sentence_end(&line);
@@ -393,6 +396,16 @@ static void print_loop(const struct quality *quality, const struct quality_loop 
     free(program);
 }
 
+static void print_loops(const struct report *report)
+{
+    const struct quality *quality = report->quality;
+    size_t shown = report->top && report->top < quality->loops_count ? report->top : quality->loops_count;
+    for (size_t at = 0; at < shown; at++)
+        print_loop(quality, &quality->loops[at]);
+    if (shown < quality->loops_count)
+        printf("%-10s ... %zu more\n", "", quality->loops_count - shown);
+}
+
 static void print_heading(const struct report *report, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void print_heading(const struct report *report, const char *format, ...)
 {
@@ -422,7 +435,7 @@ static void print_label(const struct report *report, const struct tally_row *row
         place = human_text(whole, strlen(whole), room - human_width(name) - around, true);
         free(whole);
     }
-    fputs(name, stdout);
+    fputs(*row->name ? name : "\"\"", stdout);
     if (*place)
         printf(report->colour ? " \033[2m(%s)\033[0m" : " (%s)", place);
     putchar('\n');
@@ -466,8 +479,7 @@ static void print_text(struct report *report)
     print_quality(report);
     if (report->sections_count)
         print_totals(report);
-    for (size_t at = 0; at < report->quality->loops_count; at++)
-        print_loop(report->quality, &report->quality->loops[at]);
+    print_loops(report);
     for (size_t at = 0; at < report->sections_count; at++)
         print_section(report, &report->sections[at]);
 }
@@ -532,6 +544,7 @@ static json_t *json_quality(const struct report *report)
         { "lines_bad", counts->lines_bad },
         { "tails", counts->tails },
         { "repeated", counts->repeated },
+        { "unfinished", counts->unfinished },
         { "gone", counts->gone },
         { "unreadable", reader_failures(report->reader) },
     };
@@ -652,7 +665,7 @@ static void explain_nothing(const struct report *report, int count, char **paths
     else if (!has_metric)
         tool_complain("nothing to report: no metric \"%s\" in %s%s (there is: %s)", report->metric, path, more, there);
     else
-        tool_complain("nothing to report: %s%s: no time recorded yet (%s)", path, more, there);
+        tool_complain("nothing to report: %s%s: nothing recorded yet (%s)", path, more, report->metric ? report->metric : there);
 }
 
 int report_main(int argc, char **argv)

@@ -29,6 +29,7 @@ struct tally {
     struct sums *sums; /* one a key */
     size_t sums_room;
     uint64_t stacks, sum;
+    uint32_t process, process_row; /* TALLY_PROCESS: of the last stack */
     struct tally_row *rows;
 };
 
@@ -106,13 +107,19 @@ static uint32_t row_of_frame(struct tally *tally, const char *text, size_t lengt
     return tally->row_of_frame[frame];
 }
 
+/* A process's windows come together; the first one names the row, so that one
+ * without metadata does not make a second. */
 static uint32_t row_of_process(struct tally *tally, const struct reader_window *window)
 {
+    if (tally->stacks > 1 && window->process == tally->process)
+        return tally->process_row;
     const char *program = json_string_value(json_object_get(window->metadata, "program"));
     char name[1024];
     int length = snprintf(name, sizeof name, "%s%spid %llu on %s", program ? program : "", program ? ", " : "",
                           (unsigned long long)window->pid, *window->host ? window->host : "an unknown host");
-    return key_add(tally, name, length < (int)sizeof name ? (size_t)length : sizeof name - 1, "", 0);
+    tally->process = window->process;
+    tally->process_row = key_add(tally, name, length < (int)sizeof name ? (size_t)length : sizeof name - 1, "", 0);
+    return tally->process_row;
 }
 
 static void row_see(struct tally *tally, uint32_t row, uint64_t count)
@@ -186,26 +193,26 @@ static struct tally_row row_show(const struct tally *tally, uint32_t row)
     return (struct tally_row){ name, name + strlen(name) + 1, tally->sums[row].self, tally->sums[row].total };
 }
 
-static size_t rows_sorted(struct tally *tally, const struct tally_row **rows, int (*compare)(const void *, const void *))
+static size_t rows_sorted(struct tally *tally, const struct tally_row **rows, bool by_self)
 {
     uint32_t keys = names_count(tally->keys);
     size_t count = 0;
     free(tally->rows);
     tally->rows = tool_alloc(keys, sizeof *tally->rows);
     for (uint32_t row = 0; row < keys; row++)
-        if (tally->sums[row].total)
+        if (by_self ? tally->sums[row].self : tally->sums[row].total)
             tally->rows[count++] = row_show(tally, row);
-    qsort(tally->rows, count, sizeof *tally->rows, compare);
+    qsort(tally->rows, count, sizeof *tally->rows, by_self ? self_compare : total_compare);
     *rows = tally->rows;
     return count;
 }
 
 size_t tally_by_self(struct tally *tally, const struct tally_row **rows)
 {
-    return rows_sorted(tally, rows, self_compare);
+    return rows_sorted(tally, rows, true);
 }
 
 size_t tally_by_total(struct tally *tally, const struct tally_row **rows)
 {
-    return rows_sorted(tally, rows, total_compare);
+    return rows_sorted(tally, rows, false);
 }

@@ -36,8 +36,8 @@ const char *tally_by_name(enum tally_by by);
 int tally_line(void *tally, const struct reader_line *line);
 
 uint64_t tally_sum(const struct tally *tally);
-/* Rows with time, the largest self or total first; equal ones by name. Valid
- * until the next call or tally_free. Returns their number. */
+/* Rows that have any, the largest first; equal ones by the other amount, then by
+ * name. Valid until the next call or tally_free. Returns their number. */
 size_t tally_by_self(struct tally *tally, const struct tally_row **rows);
 size_t tally_by_total(struct tally *tally, const struct tally_row **rows);
 

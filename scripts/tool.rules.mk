@@ -1,0 +1,20 @@
+# The reader programs' tests: unit tests and golden spools, whatever the variant.
+.PHONY: check-tool check-tool-valgrind
+TOOL_CHECK_OBJ := $(B)/tool/tests/tool/check_reader.o
+$(B)/check-reader: $(TOOL_CHECK_OBJ) $(filter-out $(B)/tool/output/aprof.o,$(TOOL_OBJ))
+	@echo "  LINK  $@"
+	$(Q)$(CC) $(SANITIZE) -o $@ $^ $(TOOL_LIBS) $(shell pkg-config --libs check)
+
+check-tool: $(B)/aprof $(B)/check-reader
+	$(Q)$(B)/check-reader
+	$(Q)tests/golden/run.sh $(B)/aprof
+
+# A reader meets files that someone else cut or overwrote: not one byte beyond.
+check-tool-valgrind: $(B)/aprof $(B)/check-reader
+	$(Q)CK_FORK=no valgrind -q --error-exitcode=9 --leak-check=full $(B)/check-reader
+	$(Q)for case in service broken metrics; do \
+	    valgrind -q --error-exitcode=9 --leak-check=full $(B)/aprof report --top 0 tests/golden/$$case/spool >/dev/null && \
+	    valgrind -q --error-exitcode=9 --leak-check=full $(B)/aprof report --json tests/golden/$$case/spool >/dev/null || exit 1; \
+	done
+
+-include $(TOOL_CHECK_OBJ:.o=.d)
