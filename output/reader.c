@@ -28,6 +28,7 @@
 #define METADATA_BYTES (8u << 20)
 #define METADATA_TRIES 5        /* live metadata is renewed in place: a read can meet half of it */
 #define METADATA_PAUSE_NS 2000000
+#define NOT_REGULAR EINVAL      /* open itself does not return it for reading */
 #define COMPLAINTS 10           /* lines about unreadable files before only their number is told */
 
 /* A file of a window. Either path may be missing; sealed wins. */
@@ -141,7 +142,7 @@ static void fail(struct reader *reader, const char *path, int error)
     if (error == EACCES || error == EPERM)
         tool_complain("%s: %s (as uid %u)", path, strerror(error), (unsigned)geteuid());
     else
-        tool_complain("%s: %s", path, strerror(error));
+        tool_complain("%s: %s", path, error == NOT_REGULAR ? "is no regular file" : strerror(error));
 }
 
 static void fail_saying(struct reader *reader, const char *path, const char *what)
@@ -319,7 +320,7 @@ static int open_regular(const char *path)
     if (!fstat(file, &status) && S_ISREG(status.st_mode))
         return file;
     close(file);
-    return -EINVAL;
+    return -NOT_REGULAR;
 }
 
 /* Sealed first; then live; then sealed again, for the window may have been
