@@ -24,6 +24,7 @@ LIBRARY = os.path.join(BUILD, "libaprof.so")
 TOOL = os.path.join(BUILD, "aprof")
 WRAPPER = os.path.join(REPO, "scripts", "aprof-run")
 WORK = os.path.join(REPO, "build", "integration")
+FORKY = os.environ.get("APROF_FORKY", "/var/tmp/aprof-forky")
 SUPPORTED = ((3, 11), (3, 12), (3, 13), (3, 14), (3, 15))
 
 STANDARD_ERRORS = 3  # of the number of ticks: the statistical part of every tolerance
@@ -45,21 +46,19 @@ def need(truth, text, *args):
 # ---------------------------------------------------------------- Pythons
 
 class Python:
-    """An interpreter to test with: a command, and the folder it is chrooted to."""
+    """An interpreter to test with: a command, and what leads into the folder it lives in."""
 
     def __init__(self, label, words):
-        self.label = label
-        self.root = ""
-        if os.path.basename(words[0]) == "chroot":
-            self.root, words = words[1], words[2:]
-        self.words = list(words)
+        self.label, self.words = label, list(words)
+        self.prefix = self.words[:-1]  # in-forky, say
+        self.root = FORKY if self.prefix else ""
         self._version = None
 
     def ask(self, code):
         """The output of a few lines, without the profiler; None when it does not start."""
         try:
             done = subprocess.run(self.words + ["-I", "-c", code], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                  stderr=subprocess.DEVNULL, timeout=30, preexec_fn=self.enter("/"), cwd="/")
+                                  stderr=subprocess.DEVNULL, timeout=30, env=clean_environment())
         except (OSError, subprocess.SubprocessError):
             return None
         return done.stdout.decode().strip() if done.returncode == 0 else None
@@ -70,17 +69,6 @@ class Python:
             said = self.ask("import sys; print(*sys.version_info[:2])")
             self._version = tuple(map(int, said.split())) if said else ()
         return self._version
-
-    def enter(self, cwd):
-        """What the child does before it becomes the program."""
-        root = self.root
-        if not root:
-            return None
-
-        def go():
-            os.chroot(root)
-            os.chdir(cwd)
-        return go
 
 
 def pythons(only=None):
@@ -95,54 +83,34 @@ def pythons(only=None):
                 found.append(Python(label, shlex.split(words)))
     if not found:
         found = usual_pythons()
-    return [p for p in found if only is None or p.label == only or only in p.label.split("-")]
+    return [p for p in found if only is None or p.label.startswith(only) or p.label.endswith(only)]
 
 
 def usual_pythons():
     found = []
     if os.path.exists("/usr/bin/python3"):
-        found.append(Python("debian", ["/usr/bin/python3"]))
+        found.append(Python("usr-bin", ["/usr/bin/python3"]))
     versions = os.path.expanduser("~/.pyenv/versions")
     for name in sorted(os.listdir(versions) if os.path.isdir(versions) else []):
         path = os.path.join(versions, name, "bin", "python3")
         if re.match(r"3\.1[1-5](\.|$)", name) and os.path.exists(path):
             found.append(Python("pyenv-" + name, [path]))
-    forky = os.environ.get("APROF_FORKY", "/var/tmp/aprof-forky")
+    enter = os.path.join(REPO, "scripts", "in-forky")
     for minor in (13, 14, 15):
-        if os.path.exists("%s/usr/bin/python3.%d" % (forky, minor)):
-            found.append(Python("forky-3.%d" % minor, ["chroot", forky, "/usr/bin/python3.%d" % minor]))
+        if os.access(enter, os.X_OK) and os.path.exists("%s/usr/bin/python3.%d" % (FORKY, minor)):
+            found.append(Python("3.%d-forky" % minor, [enter, "python3.%d" % minor]))
     return found
 
 
-def prepare_roots(all_pythons):
-    """Makes this tree visible under each chroot, in a mount namespace of our own
-    (see `run`); returns the Pythons that can be used, and why the others cannot."""
-    usable, refused, seen = [], [], {}
+def usable(all_pythons):
+    """Those that start and are of a version that is profiled; and why the others are not run."""
+    good, refused = [], []
     for python in all_pythons:
-        if python.root and python.root not in seen:
-            seen[python.root] = show_tree_below(python.root)
-        if python.root and seen[python.root]:
-            refused.append((python.label, seen[python.root]))
-        elif python.version not in SUPPORTED:
-            refused.append((python.label, "does not start" if not python.version else "version %d.%d" % python.version))
+        if python.version in SUPPORTED:
+            good.append(python)
         else:
-            usable.append(python)
-    return usable, refused
-
-
-def show_tree_below(root):
-    if os.environ.get("APROF_OWN_MOUNTS") != "1":
-        return "needs root to enter " + root
-    inside = root + REPO
-    os.makedirs(inside, exist_ok=True)
-    steps = [["mount", "--bind", REPO, inside]]
-    if not os.path.exists(root + "/proc/self"):
-        steps.append(["mount", "-t", "proc", "proc", root + "/proc"])
-    for step in steps:
-        done = subprocess.run(step, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        if done.returncode:
-            return done.stdout.decode().strip()
-    return None
+            refused.append((python.label, "version %d.%d" % python.version if python.version else "does not start"))
+    return good, refused
 
 
 # ---------------------------------------------------------------- running
@@ -193,9 +161,7 @@ class Run:
         self.words = (list(wrapper) if wrapper and preload else []) + (python.words if python else []) + list(words)
         self.stdin = stdin
         self.began = time.monotonic()
-        where = cwd or self.folder
-        enter = python.enter(where) if python else None
-        self.popen = subprocess.Popen(self.words, env=full, cwd=None if enter else where, preexec_fn=enter,
+        self.popen = subprocess.Popen(self.words, env=full, cwd=cwd or self.folder,
                                       stdin=subprocess.PIPE if isinstance(stdin, bytes) else stdin,
                                       stdout=stdout, stderr=subprocess.PIPE, start_new_session=True)
 
@@ -304,7 +270,6 @@ def parse_frame(text):
         return Frame(text, text, None, None)
     match = FRAME.match(text)
     need(match, "not a frame: %r", text[:200])
-    need(" (" not in match["path"], "path with an unescaped ' (': %r", text[:200])
     return Frame(text, match["name"], match["path"], int(match["line"]))
 
 

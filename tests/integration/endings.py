@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: MIT
+"""endings: however a program ends, its status, its output and its stacks are there."""
+import os
+import random
+import signal
+import struct
+import time
+
+import harness as h
+from harness import need
+
+LAST = 0.1  # s: what a kill may lose
+KEPT_AT_EXIT = ("status", "zero", "uncaught", "_exit", "exec", "toggled", "own-handler", "urgent")
+
+
+def account(path):
+    """(CPU since the oracle's first line, CPU before it), seconds, true to the last moment."""
+    need(os.path.exists(path + ".live"), "the oracle left no account")
+    with open(path + ".live", "rb") as f:
+        return struct.unpack("dd", f.read(16))
+
+
+def ways_to_start():
+    yield "bare", None
+    if h.has_wrapper():
+        yield "aprof-run", [h.WRAPPER, "-q", "--"]
+
+
+def ended(python, words, status, how, wrapper, settings=None):
+    run = h.Run(words, "end-" + words[-2], python=python, wrapper=wrapper, settings=settings)
+    result = run.finish()
+    need(result.status == status, "%s: status %d, not %d; stderr: %s", how, result.status, status, h.tail(result.err))
+    need(b"aprof" not in result.out, "%s: something of ours on stdout: %r", how, result.out[:200])
+    need(not [line for line in result.err.splitlines() if line.startswith(b"aprof:")], "%s: %s", how, h.tail(result.err))
+    return run, result
+
+
+def check_kept(run, result, lost, how):
+    """cpu of the program's own functions against its account, less what may be lost."""
+    used, _ = account(run.truth_path)
+    process = [p for p in h.Spool(result.spool) if p.pid == result.pid]
+    need(process, "%s: no file of process %d", how, result.pid)
+    kept = sum(h.total_where(list(p.stacks("cpu")), lambda f: any(h.base(x) == "endings.py" for x in f)) for p in process)
+    slack = max(0.01 * used, 0.010)
+    need(kept >= 1e6 * (used - lost - slack), "%s: %.0f of %.0f ms of cpu are there", how, kept / 1e3, 1e3 * used)
+    need(kept <= 1e6 * (used + slack + 0.05), "%s: %.0f ms of cpu, only %.0f were used", how, kept / 1e3, 1e3 * used)
+    return kept / 1e6 / used
+
+
+def ending(way, status, before=(), lost=0.0, says=None):
+    def test(python, long):
+        shares = []
+        for how, wrapper in ways_to_start():
+            run, result = ended(python, list(before) + [h.oracle("endings.py"), way, "0.4"], status, how, wrapper)
+            if says:
+                need(says in result.out + result.err, "%s: %r is not in the output: %s", how, says, h.tail(result.err))
+            if way != "exec":
+                shares.append(check_kept(run, result, lost, how))
+        return "kept " + ", ".join("%.3f" % s for s in shares)
+    return test
+
+
+def exec_of_itself(python, long):
+    """Three images of one process: nothing lost, nothing counted twice."""
+    for how, wrapper in ways_to_start():
+        run, result = ended(python, [h.oracle("endings.py"), "exec", "0.4"], 0, how, wrapper)
+        used = [account(run.truth_path + "+" * n) for n in range(3)]
+        processes = sorted(h.Spool(result.spool), key=lambda p: p.start)
+        need(len(processes) == 3, "%d spools of 3 images", len(processes))
+        need({p.pid for p in processes} == {result.pid}, "an image has another pid")
+        for process, (cpu, first) in zip(processes, used):
+            kept = h.total_where(list(process.stacks("cpu")), lambda f: any(h.base(x) == "endings.py" for x in f))
+            need(abs(kept - 1e6 * cpu) <= max(0.01e6 * cpu, 10000) + 15000, "%d ms kept of %d", kept / 1e3, 1e3 * cpu)
+        need([p.metas()[-1]["ended"] for p in processes[:2]] == ["exec", "exec"], "ended: %s", [p.metas()[-1]["ended"] for p in processes])
+    return "3 images"
+
+
+def kill_at_random(python, long):
+    """kill -9 at random moments: whole lines, and all but the last 100 ms."""
+    dice, worst, started = random.Random(20), 0.0, 100 if long else 5
+    for i in range(started):
+        run = h.Run([h.oracle("endings.py"), "for-ever", "0.1"], "kill", python=python)
+        wait_for_account(run.truth_path)
+        time.sleep(dice.uniform(0.05, 0.7))
+        os.kill(run.popen.pid, signal.SIGKILL)
+        result = run.finish()
+        need(result.status == 137, "status %d", result.status)
+        used, _ = account(run.truth_path)
+        if used < LAST:
+            continue
+        process = h.Spool(result.spool, strict=False).one()
+        kept = h.total_where(list(process.stacks("cpu")), lambda f: any(h.base(x) == "endings.py" for x in f)) / 1e6
+        worst = max(worst, used - kept)
+        need(used - kept <= LAST + 0.01, "kill %d: %.0f of %.0f ms are there", i, 1e3 * kept, 1e3 * used)
+        need(kept <= used + 0.02, "kill %d: %.0f ms, only %.0f were used", i, 1e3 * kept, 1e3 * used)
+        need(all(w.meta for w in process.windows.values()), "no metadata that can be read")
+    return "%d kills, at most %.0f ms lost" % (started, 1e3 * worst)
+
+
+def wait_for_account(path):
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        if os.path.exists(path + ".live") and os.path.getsize(path + ".live") and account(path)[0] > 0:
+            return
+        time.sleep(0.005)
+    raise h.Failure("the oracle does not start")
+
+
+def read_while_it_runs(python, long):
+    """Readers at any moment: every line up to the last newline whole, sums never fall."""
+    run = h.Run([h.oracle("endings.py"), "zero", "2"], "live", python=python, settings={"APROF_WINDOW": "1"})
+    wait_for_account(run.truth_path)
+    reads, before = 0, 0
+    while run.popen.poll() is None and reads < 1000:
+        try:
+            total = h.Spool(run.spool_folder, strict=False).total("cpu")
+        except FileNotFoundError:  # sealed meanwhile: list again
+            continue
+        need(total >= before or reads == 0 or run.popen.poll() is not None or total >= 0.5 * before, "the sum fell from %d to %d", before, total)
+        before, reads = max(total, before), reads + 1
+        time.sleep(0.002)
+    run.popen.returncode is None and run.popen.wait(30)
+    need(reads > 20, "only %d reads", reads)
+    h.Spool(run.spool_folder)
+    return "%d reads" % reads
+
+
+def fifty_megabytes(python, long):
+    code = ("import sys\nblock = bytes(range(256)) * 4096\n"
+            "for i in range(50): sys.stdout.buffer.write(block)\nsys.stdout.buffer.flush()")
+    for how, wrapper in ways_to_start():
+        result = h.run(["-c", code], "bytes", python=python, wrapper=wrapper)
+        need(result.status == 0, "status %d", result.status)
+        need(result.out == bytes(range(256)) * 4096 * 50, "%s: %d bytes, not the same", how, len(result.out))
+        need(result.err == b"", "%s: stderr: %s", how, h.tail(result.err))
+    return "50 MB"
+
+
+def stdin_to_stdout(python, long):
+    data = os.urandom(1 << 20)
+    for how, wrapper in ways_to_start():
+        result = h.run(["-c", "import sys, shutil; shutil.copyfileobj(sys.stdin.buffer, sys.stdout.buffer)"], "cat", python=python,
+                       stdin=data, wrapper=wrapper)
+        need(result.status == 0 and result.out == data and result.err == b"", "%s: not passed on as it was", how)
+
+
+def bare(whole_env):
+    """LD_PRELOAD and nothing else: aprof-spool in the current directory."""
+    def test(python, long):
+        env = {"LD_PRELOAD": h.LIBRARY}
+        if not whole_env:
+            env = dict(h.clean_environment(), **env)
+        result = h.run(["-c", "import time\ne = time.thread_time() + 0.3\nwhile time.thread_time() < e: pass"], "bare", python=python,
+                       whole_env=env, preload=False)
+        need(result.status == 0 and not result.out and not result.err, "status %d, stderr %s", result.status, h.tail(result.err))
+        folder = os.path.join(result.folder, "aprof-spool")
+        need(os.path.isdir(folder), "no aprof-spool in the current directory")
+        spool = h.Spool(folder)
+        need(200000 < spool.one().total("cpu") < 600000, "cpu %d µs of 300,000", spool.one().total("cpu"))
+        need(spool.one().metas()[-1]["ended"] == "exit", "ended: %s", spool.one().metas()[-1]["ended"])
+        need(h.read_bytes(os.path.join(folder, ".gitignore")).strip() == b"*", ".gitignore")
+        wrong = [n for n in os.listdir(folder) if n.startswith("aprof.") and os.stat(os.path.join(folder, n)).st_mode & 0o777 != 0o600]
+        need(not wrong, "not 0600: %s", wrong)
+        mode = os.stat(folder).st_mode & 0o7777
+        need(mode == (0o1733 if os.geteuid() == 0 else 0o700), "the directory is %o", mode)
+    return test
+
+
+def no_file_without_time(python, long):
+    """APROF_ENABLE=0: nothing at all."""
+    result = h.run(["-c", "print(1)"], "off", python=python, settings={"APROF_ENABLE": "0"})
+    need((result.status, result.out, result.err) == (0, b"1\n", b""), "status %d, %r", result.status, result.err[-200:])
+    need(not os.path.exists(result.spool), "a spool directory though switched off")
+
+
+DUMP = b"Fatal Python error: Segmentation fault"
+
+TESTS = [
+    ("bare", bare(False), True),
+    ("bare-env-i", bare(True), True),
+    ("off", no_file_without_time, True),
+    ("end-status", ending("status", 7), True),
+    ("end-zero", ending("zero", 0), True),
+    ("end-uncaught", ending("uncaught", 1, says=b"ValueError: on purpose"), True),
+    ("end-_exit", ending("_exit", 3), True),
+    ("end-segfault", ending("segfault", 139, lost=LAST), True),
+    ("end-segfault-X", ending("segfault", 139, ["-X", "faulthandler"], LAST, DUMP), True),
+    ("end-segfault-later", ending("segfault-later", 139, lost=LAST, says=DUMP), True),
+    ("end-segfault-toggled", ending("segfault-toggled", 139, lost=LAST, says=DUMP), True),
+    ("end-toggled", ending("toggled", 0), True),
+    ("end-own-handler", ending("own-handler", 0, says=b"mine\n"), True),
+    ("end-urgent", ending("urgent", 0, says=b"urgent\n"), True),
+    ("end-term", ending("term", 143, lost=LAST), True),
+    ("end-abort", ending("abort", 134, lost=LAST), True),
+    ("end-exec", exec_of_itself, True),
+    ("kill-9", kill_at_random, False),
+    ("read-live", read_while_it_runs, True),
+    ("bytes-50MB", fifty_megabytes, True),
+    ("bytes-stdin", stdin_to_stdout, True),
+]
