@@ -229,6 +229,7 @@ struct profile {
     struct text_block *texts;
     size_t texts_size;
     struct list changed[METRIC_COUNT], returned;
+    bool in_round; /* between the first change taken and the end of changes */
     uint64_t total_ns[METRIC_COUNT];
     uint32_t stacks[METRIC_COUNT];
     uint64_t overflows;
@@ -472,7 +473,7 @@ size_t profile_text(const struct profile *profile, profile_stack stack, char *bu
 {
     const struct node *node = node_at(profile, stack);
     size_t length = node->length, at = length;
-    while (node->depth > 0) {
+    while (size > 0 && node->depth > 0) {
         const struct frame *frame = frame_at(profile, node->frame);
         at -= frame->length;
         text_put(buffer, size, at, frame->text, frame->length);
@@ -624,6 +625,7 @@ static void round_end(struct profile *profile)
     uint32_t index;
     while ((index = list_take(profile, &profile->returned)) != NONE)
         list_append(profile, &profile->changed[value_at(profile, index)->metric], index);
+    profile->in_round = false;
 }
 
 bool profile_take_change(struct profile *profile, struct profile_change *change)
@@ -632,6 +634,7 @@ bool profile_take_change(struct profile *profile, struct profile_change *change)
         uint32_t index;
         while ((index = list_take(profile, &profile->changed[metric])) != NONE) {
             struct value *value = value_at(profile, index);
+            profile->in_round = true;
             value->changed = false;
             if (value->ns < NS_PER_US)
                 continue; /* nothing to show yet; its next time marks it again */
@@ -649,7 +652,7 @@ void profile_mark_changed(struct profile *profile, profile_stack stack, enum met
     if (index == NONE || value_at(profile, index)->changed)
         return;
     value_at(profile, index)->changed = true;
-    list_append(profile, &profile->returned, index);
+    list_append(profile, profile->in_round ? &profile->returned : &profile->changed[metric], index);
 }
 
 void profile_mark_all(struct profile *profile)
@@ -712,6 +715,7 @@ static void stacks_begin(struct profile *profile)
         profile->stacks[metric] = 0;
     }
     profile->returned = (struct list){NONE, NONE};
+    profile->in_round = false;
     profile->overflows = 0;
 }
 
