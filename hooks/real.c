@@ -15,7 +15,7 @@
 #define NAMES(X) \
     X(pthread_create) X(sigaction) X(signal) X(__sysv_signal) X(sigset) X(sigignore) X(siginterrupt) \
     X(exit) X(_exit) X(_Exit) X(quick_exit) \
-    X(execve) X(execv) X(execvp) X(execvpe) X(fexecve) X(execveat)
+    X(execve) X(execv) X(execvp) X(execvpe) X(fexecve) X(execveat) X(nl_langinfo)
 
 enum real_name {
 #define X(name) REAL_##name,
@@ -135,6 +135,12 @@ int real_execveat(int dirfd, const char *path, char *const argv[], char *const e
 {
     int (*function)(int, const char *, char *const[], char *const[], int) = (void *)resolve(REAL_execveat);
     return function ? function(dirfd, path, argv, envp, flags) : missing();
+}
+
+char *real_nl_langinfo(nl_item item)
+{
+    char *(*function)(nl_item) = (void *)resolve(REAL_nl_langinfo);
+    return function ? function(item) : (char *)"";
 }
 
 /* The pid that this memory belongs to stands in a page that the kernel wipes in

@@ -30,6 +30,8 @@ struct watched {
     profile_stack last;     /* the stack it was last found in */
     uint64_t last_cpu;      /* CPU clock at which `last` was read ... */
     bool last_stands;       /* ... and known to stand while the clock shows it */
+    profile_stack stood_in; /* where it stood still at the last look, if it did: ... */
+    bool stood;             /* ... what it has waited since then began there */
     bool empty;             /* no Python frame at the last look */
     uint8_t leaving, postponed;
 };
@@ -229,6 +231,15 @@ static bool is_wait(uint64_t flags)
     return !(flags & RING_HOLDS_GIL) && flags & RING_IN_SYSCALL;
 }
 
+/* What it waited since the last look, it waited where it stood then: it runs now,
+ * or is gone. */
+static void wait_where_it_stood(const struct look *look, struct watched *watched)
+{
+    if (watched->stood)
+        account_wait(&watched->account, look->book, watched->stood_in);
+    watched->stood = false;
+}
+
 static void take_tick(const struct look *look, struct watched *watched, const struct ring *ring)
 {
     uint64_t header = ring_peek(ring, 0);
@@ -284,6 +295,8 @@ static void loop_time(const struct look *look, const struct watched *watched, pr
 
 static void wait_in(const struct look *look, struct watched *watched, profile_stack stack)
 {
+    watched->stood = true;
+    watched->stood_in = stack;
     int64_t waiting = watched->account.waiting_ns;
     if (waiting > 0)
         loop_time(look, watched, stack, (uint64_t)waiting);
@@ -370,6 +383,7 @@ static void read_stack(const struct look *look, struct watched *watched, uint64_
     if (!clock_thread(watched->record->tid, &after))
         return;
     if (after != cpu) {
+        wait_where_it_stood(look, watched);
         if (is_unticked(look, watched))
             run_from_outside(look, watched);
         return;
@@ -413,6 +427,7 @@ static void end(const struct look *look, struct watched *watched, uint64_t now, 
     struct thread *record = watched->record;
     drain(look, watched, true);
     account_look(&watched->account, now, cpu);
+    wait_where_it_stood(look, watched);
     account_settle(&watched->account, look->book, watched->last);
     look->watch->by_record[record->index] = NULL;
     look->watch->count--;
@@ -518,13 +533,14 @@ void watch_tick(struct watch *watch, struct stacks *stacks, struct account_book 
     for (uint32_t i = 0; i < threads_high() && i < RECORDS_MAX; i++) {
         struct watched *watched = watch->by_record[i];
         struct thread *record = threads_at(i);
-        if (watched && (!watch->reading || watched->seen == watch->tick)) {
+        bool ended = record && atomic_load(&record->state) == THREAD_ENDED;
+        if (watched && !ended && (!watch->reading || watched->seen == watch->tick)) {
             if (watch->reading)
                 arm(&look, watched);
             look_at(&look, watched);
         } else if (watched) {
             leave(&look, watched);
-        } else if (record && atomic_load(&record->state) == THREAD_ENDED) {
+        } else if (ended) {
             take_unseen(&look, record);
         }
     }
@@ -549,6 +565,7 @@ void watch_settle(struct watch *watch, struct stacks *stacks, struct account_boo
         drain(&look, watched, true);
         if (clock_thread(watched->record->tid, &cpu))
             account_look(&watched->account, clock_now(), cpu);
+        wait_where_it_stood(&look, watched);
         account_settle(&watched->account, book, watched->last);
     }
 }
@@ -557,8 +574,8 @@ void watch_forget_stacks(struct watch *watch)
 {
     for (uint32_t i = 0; i < RECORDS_MAX; i++) {
         if (watch->by_record[i]) {
-            watch->by_record[i]->last = PROFILE_ROOT;
-            watch->by_record[i]->last_stands = false;
+            watch->by_record[i]->last = watch->by_record[i]->stood_in = PROFILE_ROOT;
+            watch->by_record[i]->last_stands = watch->by_record[i]->stood = false;
         }
     }
 }

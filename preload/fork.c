@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+#include "preload/fork.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+
+#include "hooks/clock.h"
+#include "hooks/log.h"
+#include "hooks/mem.h"
+#include "hooks/real.h"
+#include "hooks/task.h"
+#include "hooks/threads.h"
+#include "hooks/timer.h"
+#include "preload/python.h"
+#include "sampler/codes.h"
+#include "sampler/cpython/states.h"
+#include "sampler/loop.h"
+#include "sampler/ring.h"
+#include "sampler/tick.h"
+
+enum { WAIT_MS = 20, WARNS_FROM_MINOR = 12 };
+
+static struct {
+    const struct py_target *target;
+    int (*add_pending)(int (*)(void *), void *);
+    void (*on_child)(void);
+    pid_t pid;
+    uint64_t start_us;
+    _Atomic uint32_t *children;  /* page shared with our children: those without a sample */
+    _Atomic uint32_t *of_parent; /* our parent's, while it counts us */
+    bool was_running, joined;    /* at the fork that is under way */
+    _Atomic bool start_wanted;   /* a sampler is to be started by the next pending call */
+} state;
+
+/* --- the sampler comes back --- */
+
+static int start_sampler(void *unused)
+{
+    if (atomic_exchange(&state.start_wanted, false)) {
+        tick_on_any(NULL);
+        loop_start();
+    }
+    return 0;
+}
+
+/* [handler] [fork] Posts only where it cannot block: the lock of the pending
+ * calls may be held by a thread that the fork left behind. */
+static void post_start(void)
+{
+    if (atomic_load(&state.start_wanted) && state.add_pending && states_pending_lock_is_free(state.target))
+        state.add_pending(start_sampler, NULL);
+}
+
+static void post_again(void)
+{
+    log_flush();
+    post_start();
+}
+
+static void want_sampler(void)
+{
+    atomic_store(&state.start_wanted, true);
+    tick_on_any(post_again);
+    post_start();
+}
+
+/* --- the handlers --- */
+
+static bool is_single_threaded(void)
+{
+    return threads_alive() == 0;
+}
+
+static void make_page(void)
+{
+    void *page;
+    if (state.children)
+        return;
+    page = mmap(NULL, sizeof *state.children, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (page != MAP_FAILED)
+        state.children = page;
+}
+
+static void prepare(void)
+{
+    int saved = errno;
+    state.joined = false;
+    state.was_running = false;
+    if (fork_owns_process()) {
+        log_flush();
+        make_page();
+        state.was_running = loop_is_running() || atomic_load(&state.start_wanted);
+        if (loop_is_running() && state.target->layout.minor >= WARNS_FROM_MINOR && is_single_threaded())
+            state.joined = loop_pause(clock_now() + WAIT_MS * 1000000ull);
+    }
+    errno = saved;
+}
+
+static void parent(void)
+{
+    int saved = errno;
+    if (state.joined)
+        want_sampler();
+    errno = saved;
+}
+
+/* CPU ticks of the surviving thread are the second trigger: it needs a record
+ * and a timer of its own. */
+static void arm_second_trigger(void)
+{
+    struct thread *self = threads_self();
+    if (!self)
+        self = threads_adopt(task_tid());
+    if (!self)
+        return;
+    ring_init(self->space, self->space_size);
+    tick_arm(self);
+}
+
+static void child(void)
+{
+    int saved = errno;
+    state.pid = real_pid();
+    state.start_us = clock_epoch_us();
+    loop_postfork_child();
+    codes_postfork_child();
+    timer_postfork_child();
+    threads_postfork_child();
+    mem_postfork_child();
+    atomic_store(&state.start_wanted, false);
+    state.of_parent = NULL;
+    if (state.was_running) {
+        state.of_parent = state.children;
+        if (state.of_parent)
+            atomic_fetch_add(state.of_parent, 1);
+        state.children = NULL;
+        if (state.on_child)
+            state.on_child();
+        want_sampler();
+        arm_second_trigger();
+    }
+    errno = saved;
+}
+
+/* --- counting children --- */
+
+static void leave_parents_count(void)
+{
+    if (state.of_parent)
+        atomic_fetch_sub(state.of_parent, 1);
+    state.of_parent = NULL;
+}
+
+void fork_first_sample(void)
+{
+    leave_parents_count();
+}
+
+void fork_before_exec(void)
+{
+    leave_parents_count();
+}
+
+uint64_t fork_children_without_sample(void)
+{
+    return state.children ? atomic_load(state.children) : 0;
+}
+
+uint64_t fork_start_us(void)
+{
+    return state.start_us;
+}
+
+bool fork_owns_process(void)
+{
+    return real_pid() == state.pid;
+}
+
+void fork_on_child(void (*call)(void))
+{
+    state.on_child = call;
+}
+
+int fork_start(const struct py_target *target)
+{
+    state.target = target;
+    state.pid = real_pid();
+    state.start_us = clock_epoch_us();
+    state.add_pending = (int (*)(int (*)(void *), void *))python_symbol("Py_AddPendingCall");
+    return -pthread_atfork(prepare, parent, child);
+}

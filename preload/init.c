@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The door. The constructor decides within microseconds whether this process
+ * holds CPython; where it does not, nothing else happens, until a call of libc
+ * that a late interpreter makes says to look again.
+ */
+#include "preload/init.h"
+
+#include <link.h> /* dl_iterate_phdr: has anything been loaded since? */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "hooks/clock.h"
+#include "hooks/guard.h"
+#include "hooks/log.h"
+#include "hooks/mem.h"
+#include "hooks/real.h"
+#include "hooks/threads.h"
+#include "hooks/timer.h"
+#include "preload/config.h"
+#include "preload/environment.h"
+#include "preload/fork.h"
+#include "preload/python.h"
+#include "preload/selftest.h"
+#include "preload/spooling.h"
+#include "sampler/codes.h"
+#include "sampler/loop.h"
+#include "sampler/tick.h"
+
+#define SECOND 1000000000ull
+
+enum { DORMANT, DECIDING, INERT, ACTIVE };
+enum {
+    END_WAIT_MS = 20,
+    RING_BYTES = 16384, /* of one thread's CPU ticks, for rates that the kernel's tick allows */
+    RING_RATE = 250,
+    RING_LARGEST = 1 << 20
+};
+
+extern char **environ;
+extern const char *gnu_get_libc_version(void) __attribute__((weak));
+
+static _Atomic int state;
+static unsigned long long loaded_before; /* objects ever loaded, at the last look */
+static struct config config;
+static struct py_target target;
+static char start_directory[4096];
+
+bool init_is_active(void)
+{
+    return atomic_load_explicit(&state, memory_order_acquire) == ACTIVE;
+}
+
+static void say_fault(void *context, const char *line)
+{
+    char text[512];
+    size_t length = log_format(text, sizeof text, "aprof: %s\n", line);
+    if (*(bool *)context && write(STDERR_FILENO, text, length) < 0)
+        return; /* nobody reads it */
+}
+
+static bool is_quiet(void)
+{
+    const char *log = getenv("APROF_LOG");
+    return log && strcmp(log, "quiet") == 0;
+}
+
+static void read_settings(void)
+{
+    static char tags[sizeof config.tags];
+    static struct metadata_pair pairs[64];
+    bool speak = environment_is_first() && !is_quiet();
+    config_parse(&config, environ, say_fault, &speak);
+    memcpy(tags, config.tags, sizeof tags);
+    config_tags(tags, pairs, 64, say_fault, &speak);
+    log_set_level((enum log_level)config.log);
+}
+
+/* Rings grow with the rate: at 10,000 ticks a second a stack of 200 frames would
+ * fill a small one before the sampler comes. */
+static uint32_t ring_bytes(void)
+{
+    uint64_t bytes = RING_BYTES;
+    while (bytes < RING_LARGEST && bytes / RING_BYTES * RING_RATE < config.rate)
+        bytes *= 2;
+    return (uint32_t)bytes;
+}
+
+static bool runtime_is_ready(void)
+{
+    return selftest_post(&target);
+}
+
+static void prepare_sampler(void)
+{
+    const char *directory = getcwd(start_directory, sizeof start_directory);
+    struct loop_options options = {
+        .target = &target,
+        .rate = (uint32_t)config.rate,
+        .min_rate = (uint32_t)(config.min_rate < config.rate ? config.min_rate : config.rate),
+        .depth = (uint32_t)config.depth,
+        .clock = config.clock == CONFIG_CLOCK_MONOTONIC ? TIMER_MONOTONIC : TIMER_CPU,
+        .signals = config.signals,
+        .metrics = (uint32_t)config.metrics,
+        .window_ns = config.window * SECOND,
+        .delay_ns = config.delay * SECOND,
+        .duration_ns = config.duration * SECOND,
+        .paths = {.full = config.paths == CONFIG_PATHS_FULL, .start_directory = directory},
+        .output = &spooling_output,
+        .ready = runtime_is_ready,
+        .first_sample = fork_first_sample,
+        .descriptors = spooling_descriptors,
+    };
+    loop_prepare(&options);
+    spooling_prepare(&config);
+    fork_on_child(spooling_postfork_child);
+}
+
+static int start_ticks(void)
+{
+    struct tick_options options = {.target = &target,
+                                   .depth = (uint32_t)config.depth,
+                                   .period_ns = SECOND / config.rate,
+                                   .clock = config.clock == CONFIG_CLOCK_MONOTONIC ? TIMER_MONOTONIC : TIMER_CPU};
+    timer_init();
+    return config.signals ? tick_start(&options) : 0;
+}
+
+/* Order matters: the heap before the fork handlers (see mem_init); the guard
+ * before anything reads the interpreter; the sampler last. */
+static int start_all(const char **what)
+{
+    int error;
+#define STEP(call)                   \
+    do {                             \
+        *what = #call;               \
+        if ((error = (call)) < 0)    \
+            return error;            \
+    } while (0)
+    STEP(mem_init(config.memory << 20));
+    STEP(fork_start(&target));
+    STEP(guard_start((enum guard_reader)config.reader));
+    STEP(target.layout.minor >= 13 ? layout_read_debug_offsets(&target.layout, target.runtime) : 0);
+    STEP(codes_start());
+    STEP(threads_start(ring_bytes()));
+    STEP(start_ticks());
+    prepare_sampler();
+    STEP(loop_start());
+#undef STEP
+    return 0;
+}
+
+static int start(void)
+{
+    const char *what = "";
+    read_settings();
+    if (!config.enable)
+        return INERT;
+    environment_hand_down(&config);
+    if (!config.children)
+        environment_leave_children();
+    int error = start_all(&what);
+    if (error == 0)
+        return ACTIVE;
+    log_line(LOG_WARN, LOG_STATE, "not profiling: %s failed with error %d", what, -error);
+    return INERT;
+}
+
+static int decide(bool late)
+{
+    char reason[256];
+    switch (python_find(&target, late, reason, sizeof reason)) {
+    case PYTHON_SUPPORTED:
+        return start();
+    case PYTHON_REFUSED:
+        if (environment_is_first() && !is_quiet())
+            log_line(LOG_WARN, LOG_PYTHON, "%s", reason);
+        return INERT;
+    default:
+        return DORMANT;
+    }
+}
+
+static int count_loaded(struct dl_phdr_info *info, size_t size, void *count)
+{
+    *(unsigned long long *)count = info->dlpi_adds;
+    return 1;
+}
+
+static bool something_was_loaded(void)
+{
+    unsigned long long now = 0;
+    dl_iterate_phdr(count_loaded, &now);
+    bool changed = now != loaded_before;
+    loaded_before = now;
+    return changed;
+}
+
+static bool is_switched_off(void)
+{
+    const char *enable = getenv("APROF_ENABLE");
+    return enable && strcmp(enable, "0") == 0;
+}
+
+void init_look_again(void)
+{
+    int dormant = DORMANT;
+    if (atomic_load_explicit(&state, memory_order_relaxed) != DORMANT ||
+        !atomic_compare_exchange_strong(&state, &dormant, DECIDING))
+        return;
+    atomic_store_explicit(&state, something_was_loaded() ? decide(true) : DORMANT, memory_order_release);
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+    int dormant = DORMANT;
+    if (!gnu_get_libc_version || is_switched_off()) {
+        atomic_store(&state, INERT); /* another C library: stay out of its way */
+        return;
+    }
+    if (!atomic_compare_exchange_strong(&state, &dormant, DECIDING))
+        return;
+    real_resolve();
+    something_was_loaded();
+    atomic_store_explicit(&state, decide(false), memory_order_release);
+}
+
+static void say_summary(void)
+{
+    char line[4096];
+    struct loop_totals totals = loop_totals();
+    size_t length = log_format(line, sizeof line, "aprof: %lu samples, %lu.%lu s of CPU in %s (read it with: aprof report %s)\n",
+                               (unsigned long)totals.samples, (unsigned long)(totals.cpu_ns / SECOND),
+                               (unsigned long)(totals.cpu_ns / (SECOND / 10) % 10), config.dir, config.dir);
+    if (write(STDERR_FILENO, line, length) < 0)
+        return;
+}
+
+__attribute__((destructor)) static void end(void)
+{
+    if (!init_is_active() || !fork_owns_process())
+        return;
+    loop_ask(LOOP_EXIT, clock_now() + END_WAIT_MS * 1000000ull);
+    log_flush();
+    if (config.summary)
+        say_summary();
+}

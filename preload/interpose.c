@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The functions of libc that we stand in front of, besides the signal ones
+ * (hooks/sigaction.c): the birth of threads and the end of the process image.
+ * Each does its own work in a process that is profiled and is libc's in every
+ * other one, also before our constructor ran and in vfork children.
+ *
+ * Runs in: [interposer]. _exit and execve may be called in signal handlers and
+ * between vfork and exec: what they call here is async-signal-safe and writes
+ * nothing in a vfork child.
+ */
+#include <errno.h>
+#include <langinfo.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "hooks/clock.h"
+#include "hooks/log.h"
+#include "hooks/real.h"
+#include "hooks/threads.h"
+#include "preload/fork.h"
+#include "preload/init.h"
+#include "sampler/loop.h"
+
+#define EXPORT __attribute__((visibility("default")))
+#define WAIT_NS 20000000ull
+
+extern char **environ;
+
+/* One more tick of the sampler before the end; nothing in a vfork child. */
+static void before(enum loop_request request)
+{
+    int saved = errno;
+    if (init_is_active() && fork_owns_process()) {
+        loop_ask(request, clock_now() + WAIT_NS);
+        log_flush();
+        if (request == LOOP_EXEC)
+            fork_before_exec();
+    }
+    errno = saved;
+}
+
+EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg)
+{
+    init_look_again();
+    return threads_create(thread, attr, start, arg);
+}
+
+/* Start-up of an embedded interpreter asks for the character set. */
+EXPORT char *nl_langinfo(nl_item item)
+{
+    init_look_again();
+    return real_nl_langinfo(item);
+}
+
+/* Handlers of atexit may still use CPU after this; our destructor ends it all. */
+EXPORT void exit(int status)
+{
+    before(LOOP_LAST_TICK);
+    real_exit(status);
+}
+
+EXPORT void _exit(int status)
+{
+    before(LOOP_EXIT);
+    real__exit(status);
+}
+
+EXPORT void _Exit(int status)
+{
+    before(LOOP_EXIT);
+    real__Exit(status);
+}
+
+EXPORT void quick_exit(int status)
+{
+    before(LOOP_EXIT);
+    real_quick_exit(status);
+}
+
+EXPORT int execve(const char *path, char *const argv[], char *const envp[])
+{
+    before(LOOP_EXEC);
+    return real_execve(path, argv, envp);
+}
+
+EXPORT int execv(const char *path, char *const argv[])
+{
+    before(LOOP_EXEC);
+    return real_execv(path, argv);
+}
+
+EXPORT int execvp(const char *file, char *const argv[])
+{
+    before(LOOP_EXEC);
+    return real_execvp(file, argv);
+}
+
+EXPORT int execvpe(const char *file, char *const argv[], char *const envp[])
+{
+    before(LOOP_EXEC);
+    return real_execvpe(file, argv, envp);
+}
+
+EXPORT int fexecve(int fd, char *const argv[], char *const envp[])
+{
+    before(LOOP_EXEC);
+    return real_fexecve(fd, argv, envp);
+}
+
+EXPORT int execveat(int directory, const char *path, char *const argv[], char *const envp[], int flags)
+{
+    before(LOOP_EXEC);
+    return real_execveat(directory, path, argv, envp, flags);
+}
+
+/* The l-forms: arguments up to NULL, counted first, then on the stack as libc does. */
+#define COLLECT(first, args, argv)                          \
+    size_t count = 1;                                       \
+    va_start(args, first);                                  \
+    while (va_arg(args, char *))                            \
+        count++;                                            \
+    va_end(args);                                           \
+    char **argv = __builtin_alloca((count + 1) * sizeof *argv); \
+    va_start(args, first);                                  \
+    argv[0] = (char *)first;                                \
+    for (size_t i = 1; i <= count; i++)                     \
+        argv[i] = va_arg(args, char *)
+
+EXPORT int execl(const char *path, const char *first, ...)
+{
+    va_list args;
+    COLLECT(first, args, argv);
+    va_end(args);
+    return execv(path, argv);
+}
+
+EXPORT int execlp(const char *file, const char *first, ...)
+{
+    va_list args;
+    COLLECT(first, args, argv);
+    va_end(args);
+    return execvp(file, argv);
+}
+
+EXPORT int execle(const char *path, const char *first, ...)
+{
+    va_list args;
+    COLLECT(first, args, argv);
+    char **envp = va_arg(args, char **);
+    va_end(args);
+    return execve(path, argv, envp);
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+#include "preload/spooling.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "hooks/guard.h"
+#include "hooks/log.h"
+#include "hooks/real.h"
+#include "output/metadata.h"
+#include "output/spool.h"
+#include "preload/fork.h"
+#include "preload/python.h"
+
+enum { TAGS_MAX = 64, SHOWN_MAX = 40, SHOWN_BYTES = 6144, PROGRAM_BYTES = 4096, HOST_BYTES = 256 };
+
+static struct {
+    const struct config *config;
+    struct metadata metadata;  /* what stays the same for the process */
+    struct metadata_pair settings[SHOWN_MAX], tags[TAGS_MAX];
+    char shown[SHOWN_BYTES], tag_text[1025], program[PROGRAM_BYTES], host[HOST_BYTES];
+    struct spool *spool;
+    bool own_table;
+} spooling;
+
+/* --- what the process is --- */
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}
+
+/* Options of the interpreter whose value is the next word. */
+static bool takes_value(const char *option)
+{
+    return strcmp(option, "-W") == 0 || strcmp(option, "-X") == 0 || strcmp(option, "--check-hash-based-pycs") == 0;
+}
+
+/* The words of the command line that name the program: executable and script or
+ * module, or "-c"; nothing of what is given to it. */
+static bool is_program_word(const char *word, const char *before, bool *found, bool first)
+{
+    if (first)
+        return true;
+    if (*found)
+        return false;
+    if (before && strcmp(before, "-m") == 0)
+        return *found = true;
+    if (strcmp(word, "-c") == 0 || strcmp(word, "-") == 0)
+        return *found = true;
+    if (strcmp(word, "-m") == 0)
+        return true;
+    if (word[0] != '-' && !(before && takes_value(before)))
+        return *found = true;
+    return false;
+}
+
+static void describe_program(void)
+{
+    char line[PROGRAM_BYTES];
+    size_t used = 0;
+    const char *before = NULL;
+    bool found = false;
+    ssize_t length = 0, got;
+    int fd = spooling.config->argv == CONFIG_ARGV_NONE ? -1 : open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    spooling.program[0] = '\0';
+    if (fd < 0)
+        return;
+    while (length < (ssize_t)sizeof line - 1 && (got = read(fd, line + length, sizeof line - 1 - (size_t)length)) > 0)
+        length += got;
+    close(fd);
+    line[length] = '\0';
+    for (char *word = line; word < line + length; word += strlen(word) + 1) {
+        bool first = word == line;
+        if (spooling.config->argv == CONFIG_ARGV_FULL || is_program_word(word, before, &found, first))
+            used += log_format(spooling.program + used, sizeof spooling.program - used, "%s%s", first ? "" : " ",
+                               first ? base_name(word) : word);
+        before = word;
+    }
+}
+
+static void describe_settings(void)
+{
+    size_t used = 0;
+    uint32_t count = 0;
+    for (size_t i = 0; i < config_options_count && count < SHOWN_MAX; i++) {
+        const struct option_row *option = &config_options[i];
+        char *value = spooling.shown + used;
+        if (used + 64 > sizeof spooling.shown)
+            break;
+        config_show(spooling.config, option, value, sizeof spooling.shown - used);
+        used += strlen(value) + 1;
+        spooling.settings[count++] = (struct metadata_pair){option->name, value};
+    }
+    spooling.metadata.settings = spooling.settings;
+    spooling.metadata.settings_count = count;
+}
+
+static void no_fault(void *context, const char *line)
+{
+    /* said once, at start, by preload/init.c */
+}
+
+static void describe_process(void)
+{
+    struct metadata *metadata = &spooling.metadata;
+    memset(metadata, 0, sizeof *metadata);
+    metadata_of_machine(metadata, spooling.host, sizeof spooling.host);
+    describe_program();
+    describe_settings();
+    memcpy(spooling.tag_text, spooling.config->tags, sizeof spooling.tag_text);
+    metadata->tags = spooling.tags;
+    metadata->tags_count = config_tags(spooling.tag_text, spooling.tags, TAGS_MAX, no_fault, NULL);
+    metadata->run = spooling.config->run;
+    metadata->program = spooling.program;
+    metadata->python = python_version_text();
+    metadata->build = "libaprof " APROF_VERSION;
+    metadata->pid = real_pid();
+    metadata->ppid = getppid();
+    metadata->rate_asked = (uint32_t)spooling.config->rate;
+}
+
+static void begin(void)
+{
+    struct spool_options options = {.directory = spooling.config->dir, .host = spooling.host, .limit_bytes = spooling.config->spool << 20,
+                                    .start_us = fork_start_us(), .keep_descriptors = spooling.own_table};
+    if (spooling.spool)
+        return; /* the interpreter was started anew: its windows follow the ones before */
+    describe_process();
+    options.host = spooling.metadata.host;
+    options.pid = spooling.metadata.pid;
+    spooling.spool = spool_new(&options);
+}
+
+/* --- what a window is --- */
+
+static const struct metadata *describe(struct metadata *metadata, const struct profile *profile, const struct window *window)
+{
+    uint64_t span = window->end_us - window->start_us;
+    *metadata = spooling.metadata;
+    metadata->window = window->number;
+    metadata->start_us = window->start_us;
+    metadata->end_us = window->end_us;
+    metadata->ended = window->ended;
+    metadata->rate_got = span ? (double)window->counters.ticks_taken * 1e6 / (double)span : 0;
+    metadata->reader = guard_reader_name();
+    metadata->clock_coarse = window->clock_coarse;
+    metadata->children_without_sample = fork_children_without_sample();
+    metadata->counters = window->counters;
+    metadata->loops_count = window->loops_count;
+    memcpy(metadata->loops, window->loops, sizeof metadata->loops);
+    for (int i = 0; i < METRIC_COUNT; i++)
+        metadata->metrics[i].recorded = spooling.config->metrics >> i & 1;
+    metadata_of_profile(metadata, profile);
+    return metadata;
+}
+
+static int flush(struct profile *profile, const struct window *window)
+{
+    struct metadata metadata;
+    return spooling.spool ? spool_flush(spooling.spool, profile, describe(&metadata, profile, window)) : 0;
+}
+
+static int renew(struct profile *profile, const struct window *window)
+{
+    struct metadata metadata;
+    return spooling.spool ? spool_describe(spooling.spool, describe(&metadata, profile, window)) : 0;
+}
+
+static int seal(struct profile *profile, const struct window *window, const struct window *next)
+{
+    struct metadata metadata, following;
+    return spooling.spool ? spool_seal(spooling.spool, profile, describe(&metadata, profile, window),
+                                       next ? describe(&following, profile, next) : NULL)
+                          : 0;
+}
+
+static int put_aside(struct profile *profile, const struct window *window)
+{
+    struct metadata metadata;
+    return spooling.spool ? spool_pause(spooling.spool, describe(&metadata, profile, window)) : 0;
+}
+
+static int take_up(struct profile *profile, const struct window *window)
+{
+    struct metadata metadata;
+    return spooling.spool ? spool_resume(spooling.spool, profile, describe(&metadata, profile, window)) : 0;
+}
+
+static bool is_full(void)
+{
+    return spooling.spool && spool_is_full(spooling.spool);
+}
+
+const struct loop_output spooling_output = {begin, flush, renew, seal, put_aside, take_up, is_full};
+
+void spooling_descriptors(bool own_table)
+{
+    spooling.own_table = own_table;
+}
+
+void spooling_prepare(const struct config *config)
+{
+    spooling.config = config;
+}
+
+void spooling_postfork_child(void)
+{
+    spooling.spool = NULL;
+}

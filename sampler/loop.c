@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: MIT */
+#include "sampler/loop.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "hooks/clock.h"
+#include "hooks/futex.h"
+#include "hooks/guard.h"
+#include "hooks/log.h"
+#include "hooks/mem.h"
+#include "hooks/task.h"
+#include "sampler/account.h"
+#include "sampler/codes.h"
+#include "sampler/cpython/states.h"
+#include "sampler/stacks.h"
+#include "sampler/tick.h"
+#include "sampler/watch.h"
+
+#define MS 1000000ull
+#define SECOND 1000000000ull
+
+enum {
+    JITTER_PERCENT = 20,
+    RESEAL_SECONDS = 5,   /* until a window that could not be sealed is tried again */
+    POLL_SOON_MS = 1,     /* looking for the runtime: in the first second ... */
+    POLL_LATE_MS = 50,    /* ... and later */
+    IDLE_CPU_US = 200     /* CPU of the application between two ticks that still counts as standing still */
+};
+
+/* What outlives a pause of the thread, but not a fork. */
+static struct {
+    struct task task;
+    struct profile *profile;
+    struct watch *watch;
+    struct stacks stacks;
+    struct account_book book;
+    struct window window;
+    struct loop_totals totals;     /* of sealed windows */
+    uint64_t interval_ns;          /* between two ticks, before jitter */
+    uint64_t due_ns;               /* of the next tick */
+    uint64_t started_ns;           /* of the thread, at its first start */
+    uint64_t sampling_ns;          /* since when the runtime is sampled; 0: not now */
+    uint64_t described_ns;
+    uint64_t window_end_ns;        /* when the open window is to be sealed */
+    uint64_t process_cpu, own_cpu; /* at the last tick */
+    uint64_t window_process_cpu, window_own_cpu, own_cpu_before; /* at the window's start; of earlier threads of ours */
+    uint64_t random;
+    bool had_sample, over, precise_known, precise, paused;
+    uint64_t codes_overflows, profile_overflows;
+} loop;
+
+static struct loop_options options;
+static _Atomic uint32_t requests; /* bits of enum loop_request; futex of both sides */
+static _Atomic uint32_t running;
+static _Atomic bool refused;
+
+void loop_prepare(const struct loop_options *given)
+{
+    options = *given;
+}
+
+bool loop_is_running(void)
+{
+    return atomic_load(&running);
+}
+
+void loop_refuse(void)
+{
+    atomic_store(&refused, true);
+}
+
+struct loop_totals loop_totals(void)
+{
+    struct loop_totals totals = loop.totals;
+    totals.samples += loop.window.counters.samples;
+    if (loop.profile) {
+        totals.cpu_ns += profile_total_ns(loop.profile, METRIC_CPU);
+        totals.wall_ns += profile_total_ns(loop.profile, METRIC_WALL);
+    }
+    return totals;
+}
+
+/* --- windows --- */
+
+static uint64_t own_cpu(void)
+{
+    return loop.own_cpu_before + clock_self();
+}
+
+static void open_window(uint64_t number)
+{
+    uint64_t now = clock_now();
+    memset(&loop.window, 0, sizeof loop.window);
+    loop.window.number = number;
+    loop.window.start_us = loop.window.end_us = clock_epoch_us();
+    loop.window.start_ns = now;
+    loop.window_end_ns = now + options.window_ns;
+    loop.window.ended = "open";
+    loop.window.clock_coarse = !loop.precise;
+    loop.window_process_cpu = clock_process();
+    loop.window_own_cpu = own_cpu();
+    loop.book.spread_ns = loop.book.unseen_ns = 0;
+}
+
+/* Brings the window's facts up to now. */
+static void update_window(void)
+{
+    struct counters *counters = &loop.window.counters;
+    uint64_t overflows = codes_overflows();
+    loop.window.end_us = clock_epoch_us();
+    counters->cpu_unseen_ns = loop.book.unseen_ns;
+    counters->cpu_spread_ns = loop.book.spread_ns;
+    counters->process_cpu_ns = clock_process() - loop.window_process_cpu;
+    counters->sampler_cpu_ns = own_cpu() - loop.window_own_cpu;
+    counters->dropped[DROP_unreadable] += loop.stacks.unreadable;
+    counters->limits[LIMIT_names] += overflows - loop.codes_overflows;
+    loop.stacks.unreadable = 0;
+    loop.codes_overflows = overflows;
+    overflows = profile_overflows(loop.profile);
+    counters->dropped[DROP_table_full] += overflows - loop.profile_overflows;
+    counters->limits[LIMIT_memory] += overflows - loop.profile_overflows;
+    loop.profile_overflows = overflows;
+}
+
+static void intern_markers(void)
+{
+    static const char cpu[] = "[unseen cpu]", wall[] = "[unseen wall]", unknown[] = "[unknown]";
+    loop.book.unseen_cpu = profile_intern(loop.profile, cpu, sizeof cpu - 1, 0);
+    loop.book.unseen_wall = profile_intern(loop.profile, wall, sizeof wall - 1, 0);
+    loop.stacks.unknown = profile_intern(loop.profile, unknown, sizeof unknown - 1, 0);
+}
+
+/* Empties the profile; names too when they have become many. */
+static void clear_profile(void)
+{
+    bool many = codes_are_many() || mem_used() > mem_limit() / 2;
+    uint32_t generation = profile_generation(loop.profile);
+    profile_clear(loop.profile, many);
+    if (many)
+        codes_forget();
+    if (profile_generation(loop.profile) != generation) {
+        codes_forget_frames();
+        intern_markers();
+    }
+    watch_forget_stacks(loop.watch);
+    loop.profile_overflows = profile_overflows(loop.profile);
+}
+
+static void tick_once(void);
+
+/* Ends the window for this reason; goes_on: another one follows. Where it cannot
+ * be sealed (a full disk), its live files are whole, and it goes on. */
+static void end_window(const char *reason, bool goes_on)
+{
+    struct window ended;
+    tick_once();
+    watch_settle(loop.watch, &loop.stacks, &loop.book, &loop.window);
+    update_window();
+    ended = loop.window;
+    ended.ended = reason;
+    struct loop_totals totals = loop_totals();
+    uint64_t process_cpu = loop.window_process_cpu, own = loop.window_own_cpu;
+    struct account_book book = loop.book;
+    open_window(ended.number + 1);
+    options.output->flush(loop.profile, &ended);
+    if (options.output->seal(loop.profile, &ended, goes_on ? &loop.window : NULL) < 0 && goes_on) {
+        loop.window = ended;
+        loop.window.ended = "open";
+        loop.window_process_cpu = process_cpu;
+        loop.window_own_cpu = own;
+        loop.book = book;
+        loop.window_end_ns = clock_now() + RESEAL_SECONDS * SECOND;
+        return;
+    }
+    loop.totals = totals;
+    clear_profile();
+}
+
+/* --- ticks --- */
+
+static void tick_once(void)
+{
+    guard_recheck();
+    watch_tick(loop.watch, &loop.stacks, &loop.book, &loop.window);
+    if (!loop.had_sample && loop.window.counters.samples) {
+        loop.had_sample = true;
+        options.first_sample();
+    }
+}
+
+static uint32_t next_random(void)
+{
+    loop.random = loop.random * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(loop.random >> 33);
+}
+
+static uint64_t jittered(uint64_t interval)
+{
+    uint64_t span = interval * JITTER_PERCENT / 50; /* from -20 % to +20 % */
+    return interval - span / 2 + (span ? next_random() % span : 0);
+}
+
+/* While the application uses no CPU, twice as long after each tick, up to the
+ * minimum rate; at the full rate again as soon as it does. */
+static void back_off(void)
+{
+    uint64_t process = clock_process(), own = own_cpu();
+    uint64_t used = (process - loop.process_cpu) - (own - loop.own_cpu);
+    uint64_t shortest = SECOND / options.rate, longest = SECOND / options.min_rate;
+    bool idle = (int64_t)used < IDLE_CPU_US * 1000;
+    loop.process_cpu = process;
+    loop.own_cpu = own;
+    loop.interval_ns = idle && longest > shortest ? loop.interval_ns * 2 : shortest;
+    if (longest > shortest && loop.interval_ns > longest)
+        loop.interval_ns = longest;
+}
+
+/* Counts the tick that is taken now and those that it comes too late for. */
+static void count_tick(uint64_t now)
+{
+    uint64_t late = now > loop.due_ns ? now - loop.due_ns : 0, missed = late / loop.interval_ns;
+    loop.window.counters.ticks_due += 1 + missed;
+    loop.window.counters.ticks_taken++;
+    loop.window.counters.ticks_missed += missed;
+}
+
+static void store(void)
+{
+    uint64_t now = clock_now();
+    if (now - loop.described_ns < SECOND) {
+        options.output->flush(loop.profile, &loop.window);
+        return;
+    }
+    loop.described_ns = now;
+    update_window();
+    options.output->flush(loop.profile, &loop.window);
+    options.output->describe(loop.profile, &loop.window);
+}
+
+static void take_tick(uint64_t now)
+{
+    count_tick(now);
+    tick_once();
+    store();
+    back_off();
+    loop.due_ns = clock_now() + jittered(loop.interval_ns);
+    if (now >= loop.window_end_ns)
+        end_window("window", true);
+}
+
+/* --- the life of a runtime --- */
+
+static bool make_state(void)
+{
+    struct watch_options watching = {
+        .target = options.target, .depth = options.depth, .period_ns = SECOND / options.rate, .signals = options.signals};
+    if (!loop.precise_known) {
+        loop.precise = clock_thread_is_precise();
+        loop.precise_known = true;
+    }
+    watching.clock_precise = loop.precise;
+    if (!loop.profile)
+        loop.profile = profile_new();
+    if (!loop.watch)
+        loop.watch = watch_new(&watching, clock_now());
+    if (!loop.profile || !loop.watch)
+        return false;
+    loop.stacks = (struct stacks){.profile = loop.profile, .paths = options.paths, .target = options.target};
+    loop.book = (struct account_book){.profile = loop.profile, .metrics = options.metrics};
+    intern_markers();
+    return true;
+}
+
+static void begin_life(void)
+{
+    if (!options.ready() || !make_state()) {
+        atomic_store(&refused, true);
+        return;
+    }
+    options.output->begin();
+    loop.interval_ns = SECOND / options.rate;
+    loop.sampling_ns = clock_now();
+    open_window(0);
+    loop.process_cpu = clock_process();
+    loop.own_cpu = own_cpu();
+    tick_enable(options.signals);
+    loop.due_ns = clock_now();
+}
+
+static void stop_ticks(void)
+{
+    tick_enable(false);
+    watch_disarm(loop.watch);
+    watch_stop_reading(loop.watch);
+}
+
+/* The runtime ends (or sampling must): what is known so far goes to disk. */
+static void end_life(const char *reason)
+{
+    if (!loop.sampling_ns)
+        return;
+    tick_enable(false);
+    end_window(reason, false);
+    watch_disarm(loop.watch);
+    watch_free(loop.watch);
+    loop.watch = NULL;
+    loop.sampling_ns = 0;
+}
+
+static uint64_t poll_interval(uint64_t now)
+{
+    return (now - loop.started_ns < SECOND ? POLL_SOON_MS : POLL_LATE_MS) * MS;
+}
+
+static bool may_begin(uint64_t now)
+{
+    return !loop.over && !atomic_load(&refused) && now - loop.started_ns >= options.delay_ns &&
+           states_phase(options.target) == RUNTIME_READY;
+}
+
+static void run_sampling(uint64_t now)
+{
+    enum runtime_phase phase = states_phase(options.target);
+    if (atomic_load(&refused)) {
+        end_life("error");
+    } else if (options.duration_ns && now - loop.sampling_ns >= options.duration_ns) {
+        end_life("duration");
+        loop.over = true;
+    } else if (phase == RUNTIME_READY) {
+        take_tick(now);
+    } else if (phase == RUNTIME_STARTING) {
+        end_life("exit"); /* finalised; it may start again */
+    } else {
+        stop_ticks();
+        take_tick(now);
+    }
+}
+
+/* One round; the time of the next is left in due_ns. */
+static void run_round(uint64_t now)
+{
+    if (loop.sampling_ns) {
+        run_sampling(now);
+    } else if (may_begin(now)) {
+        begin_life();
+        return;
+    }
+    if (!loop.sampling_ns)
+        loop.due_ns = clock_now() + (loop.over || atomic_load(&refused) ? SECOND : poll_interval(now));
+}
+
+/* --- requests --- */
+
+static void last_tick(void)
+{
+    loop.window.counters.ticks_due++;
+    loop.window.counters.ticks_taken++;
+    tick_once();
+    update_window();
+    options.output->flush(loop.profile, &loop.window);
+    options.output->describe(loop.profile, &loop.window);
+}
+
+/* Answers what was asked; false: the thread leaves. */
+static bool answer(uint32_t asked)
+{
+    if (loop.sampling_ns) {
+        if (asked & LOOP_EXIT)
+            end_life("exit");
+        else if (asked & LOOP_EXEC)
+            end_window("exec", true);
+        else if (asked & (LOOP_LAST_TICK | LOOP_PAUSE))
+            last_tick();
+        if (loop.sampling_ns && asked & LOOP_PAUSE) {
+            options.output->pause(loop.profile, &loop.window);
+            loop.paused = true;
+        }
+    }
+    return !(asked & (LOOP_EXIT | LOOP_PAUSE));
+}
+
+static void run(void *unused)
+{
+    bool stay = true;
+    log_queue_on_this_thread();
+    options.descriptors(task_unshare_descriptors());
+    task_drop_capabilities();
+    loop.due_ns = clock_now();
+    if (!loop.started_ns)
+        loop.started_ns = loop.due_ns;
+    if (loop.paused && loop.sampling_ns)
+        options.output->resume(loop.profile, &loop.window);
+    loop.paused = false;
+
+    while (stay) {
+        uint32_t asked = atomic_load(&requests);
+        if (!asked && futex_wait(&requests, 0, loop.due_ns))
+            continue; /* woken: somebody asks */
+        if (asked) {
+            stay = answer(asked);
+            if (!stay)
+                loop.own_cpu_before += clock_self();
+            atomic_fetch_and(&requests, ~asked);
+            futex_wake(&requests);
+        } else {
+            run_round(clock_now());
+        }
+    }
+}
+
+int loop_start(void)
+{
+    uint32_t stopped = 0;
+    if (!atomic_compare_exchange_strong(&running, &stopped, 1))
+        return 0;
+    if (!loop.random)
+        loop.random = clock_now() | 1;
+    atomic_store(&requests, 0);
+    memset(&loop.task, 0, sizeof loop.task);
+    int error = task_start(&loop.task, run, NULL);
+    if (error)
+        atomic_store(&running, 0);
+    return error;
+}
+
+bool loop_ask(enum loop_request request, uint64_t deadline_ns)
+{
+    if (!atomic_load(&running))
+        return true;
+    if (task_tid() == loop.task.tid)
+        return true; /* our own thread ends the process: nothing to wait for */
+    atomic_fetch_or(&requests, (uint32_t)request);
+    futex_wake(&requests);
+    for (;;) {
+        uint32_t now = atomic_load(&requests);
+        if (!(now & (uint32_t)request))
+            break;
+        if (!futex_wait(&requests, now, deadline_ns))
+            return false;
+    }
+    if (request == LOOP_EXIT)
+        atomic_store(&running, 0);
+    return true;
+}
+
+bool loop_pause(uint64_t deadline_ns)
+{
+    if (!loop_ask(LOOP_PAUSE, deadline_ns) || !task_join(&loop.task, deadline_ns))
+        return false;
+    atomic_store(&running, 0);
+    return true;
+}
+
+void loop_postfork_child(void)
+{
+    bool known = loop.precise_known, precise = loop.precise;
+    memset(&loop, 0, sizeof loop);
+    loop.precise_known = known;
+    loop.precise = precise;
+    atomic_store(&requests, 0);
+    atomic_store(&running, 0);
+    tick_enable(false);
+}

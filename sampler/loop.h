@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loop: the sampler thread: its clock, its windows, and what others ask of it.
+ *
+ * One thread of ours, woken by an absolute futex wait (no signal). It waits for
+ * the runtime to be ready, ticks while it is, looks at clocks only while it
+ * ends, and waits again: an interpreter may be started anew. Ticks come at the
+ * rate asked for, with a jitter of 20 % against aliasing; while the process's
+ * CPU clock (less our own) stands still they back off to the minimum rate.
+ *
+ * Requests: an application thread that ends or replaces the process, or forks,
+ * sets a bit and waits, bounded, until the sampler has cleared it.
+ *
+ * Life across fork: in the child loop_postfork_child makes everything void; the
+ * next loop_start begins from nothing, in the child's own heap.
+ */
+#ifndef APROF_SAMPLER_LOOP_H
+#define APROF_SAMPLER_LOOP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "hooks/timer.h"
+#include "sampler/cpython/target.h"
+#include "sampler/profile.h"
+#include "sampler/text.h"
+#include "sampler/window.h"
+
+/* Where windows go: output/ behind it, wired by preload/. All in [sampler]. */
+struct loop_output {
+    void (*begin)(void);  /* a new life: the first window is about to open */
+    int (*flush)(struct profile *profile, const struct window *window);
+    int (*describe)(struct profile *profile, const struct window *window);
+    /* The window's end; next: the one that follows, NULL at the end of all. */
+    int (*seal)(struct profile *profile, const struct window *window, const struct window *next);
+    int (*pause)(struct profile *profile, const struct window *window);
+    int (*resume)(struct profile *profile, const struct window *window);
+    bool (*is_full)(void); /* no room for new stacks on disk */
+};
+
+struct loop_options {
+    const struct py_target *target;
+    uint32_t rate, min_rate, depth;
+    enum timer_clock clock;
+    bool signals;
+    uint32_t metrics;          /* bit mask of enum metric */
+    uint64_t window_ns, delay_ns, duration_ns;
+    struct text_paths paths;
+    const struct loop_output *output;
+    /* The runtime has become ready (once a life of it): time for what needs the
+     * GIL. False: this interpreter must not be sampled. */
+    bool (*ready)(void);
+    /* The first sample was taken. */
+    void (*first_sample)(void);
+    /* At the end of all: thread-private descriptors or not, told before anything is opened. */
+    void (*descriptors)(bool own_table);
+};
+
+/* [loader] Keeps the options. */
+void loop_prepare(const struct loop_options *options);
+
+/* Starts the thread (again, after a pause). 0 or a negative errno; 0 when it runs already. */
+int loop_start(void);
+
+enum loop_request {
+    LOOP_LAST_TICK = 1, /* one more tick, everything on disk */
+    LOOP_EXIT = 2,      /* that, and the end: window sealed, thread leaves */
+    LOOP_EXEC = 4,      /* one more tick, window sealed; goes on if the exec fails */
+    LOOP_PAUSE = 8      /* one more tick, files put aside, thread leaves; loop_start comes back */
+};
+
+/* [application thread] Asks and waits until deadline_ns at most. True when it was
+ * done (or there is no sampler, so nothing to wait for). */
+bool loop_ask(enum loop_request request, uint64_t deadline_ns);
+
+/* LOOP_PAUSE and the thread is gone. False at the deadline: it goes on or leaves later. */
+bool loop_pause(uint64_t deadline_ns);
+
+bool loop_is_running(void);
+/* Stops sampling for good, from any thread: the self-test failed. */
+void loop_refuse(void);
+
+/* Sums over the life of this process, for the line at exit. */
+struct loop_totals {
+    uint64_t samples, cpu_ns, wall_ns;
+};
+struct loop_totals loop_totals(void);
+
+void loop_postfork_child(void);
+
+#endif
