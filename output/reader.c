@@ -220,18 +220,21 @@ static bool name_is_ours(const char *name, struct parts *parts)
     return spool_name_parse(name, &parsed) && parsed.state != SPOOL_TEMPORARY && parts_of(name, parts);
 }
 
-/* Returns the number of new names, or a negative errno. */
-static int directory_list(struct reader *reader, const char *path)
+/* Returns the number of new names, or a negative errno. *folders: how many are in it. */
+static int directory_list(struct reader *reader, const char *path, uint64_t *folders)
 {
     DIR *directory = opendir(path);
     if (!directory)
         return -errno;
     int new_names = 0;
+    *folders = 0;
     errno = 0;
     for (struct dirent *entry; (entry = readdir(directory)); errno = 0) {
         struct parts parts;
         if (name_is_ours(entry->d_name, &parts))
             new_names += file_add(reader, path, entry->d_name, &parts);
+        else
+            *folders += entry->d_type == DT_DIR && entry->d_name[0] != '.';
     }
     int error = errno;
     closedir(directory);
@@ -241,8 +244,10 @@ static int directory_list(struct reader *reader, const char *path)
 static void directory_add(struct reader *reader, const char *path)
 {
     int found = 1;
+    uint64_t folders = 0;
     for (int listing = 0; found > 0 && listing < LISTINGS; listing++)
-        found = directory_list(reader, path);
+        found = directory_list(reader, path, &folders);
+    reader->counts.folders += folders;
     if (found < 0)
         fail(reader, path, -found);
 }

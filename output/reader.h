@@ -58,6 +58,7 @@ struct reader_counts {
     uint64_t tails;      /* files that end in an unfinished line */
     uint64_t repeated;   /* files left out because their window was met before */
     uint64_t unfinished; /* single files left out: a window being sealed */
+    uint64_t folders;    /* in the directories given; they are not looked into (runs of their own, as a rule) */
     uint64_t gone;       /* taken away between listing and reading */
 };
 

@@ -349,6 +349,8 @@ static void print_notes(const struct report *report)
         sentence_add(&line, "%" PRIu64 " file%s given twice, read once", counts->repeated, plural(counts->repeated));
     if (counts->unfinished)
         sentence_add(&line, "%" PRIu64 " unfinished file%s left out (.tmp)", counts->unfinished, plural(counts->unfinished));
+    if (counts->folders)
+        sentence_add(&line, "%" PRIu64 " folder%s not looked into", counts->folders, plural(counts->folders));
     if (counts->gone)
         sentence_add(&line, "%" PRIu64 " file%s removed before it was read", counts->gone, plural(counts->gone));
     sentence_end(&line);
@@ -545,6 +547,7 @@ static json_t *json_quality(const struct report *report)
         { "tails", counts->tails },
         { "repeated", counts->repeated },
         { "unfinished", counts->unfinished },
+        { "folders", counts->folders },
         { "gone", counts->gone },
         { "unreadable", reader_failures(report->reader) },
     };
@@ -660,7 +663,11 @@ static void explain_nothing(const struct report *report, int count, char **paths
         has_metric = has_metric || !strcmp(report->metric, metric);
     }
     const char *path = count ? paths[0] : DEFAULT_PATH, *more = count > 1 ? " and the others" : "";
-    if (!*there)
+    uint64_t folders = reader_counts(report->reader)->folders;
+    if (!*there && folders)
+        tool_complain("nothing to report: %s%s: no stacks (aprof.*.collapsed) there, but %" PRIu64 " folder%s that may hold a run: name one",
+                      path, more, folders, plural(folders));
+    else if (!*there)
         tool_complain("nothing to report: %s%s: no stacks (aprof.*.collapsed) there", path, more);
     else if (!has_metric)
         tool_complain("nothing to report: no metric \"%s\" in %s%s (there is: %s)", report->metric, path, more, there);

@@ -13,8 +13,8 @@
  *              children_without_sample cpu_unseen_us cpu_spread_us
  *              sampler_cpu_us handler_us process_cpu_us own_cost_percent
  *              windows_by_syscall windows_coarse_clock
- *              files lines lines_bad tails repeated unfinished gone
- *              unreadable
+ *              files lines lines_bad tails repeated unfinished folders
+ *              gone unreadable
  *   processes  [{host,pid,start_us,program,python,run,ended,windows,covered_us,
  *              process_cpu_us,children_without_sample,threads_peak}]
  *   loops      [{process,thread,idle_us,busy_us,idle_percent}], process being an
