@@ -16,8 +16,10 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <stddef.h>    /* offsetof */
 #include <stdint.h>
 #include <string.h>    /* memset, memcpy */
+#include <ucontext.h>  /* ucontext_t */
 
 #define SIGNALS 65                  /* 1..64 on Linux */
 #define KERNEL_MASK_BYTES 8         /* the kernel's sigset */
@@ -210,19 +212,113 @@ static struct sigaction wish_take(struct row *row, int signo)
     return wish;
 }
 
+static void enter_mask(int signo, const struct sigaction *wish)
+{
+    uint64_t mask, self = (uint64_t)1 << (signo - 1);
+    memcpy(&mask, &wish->sa_mask, sizeof mask);
+    if (!(wish->sa_flags & SA_NODEFER))
+        mask |= self;
+    else if (!(mask & self)) /* ours may lack SA_NODEFER, so the kernel blocked it */
+        raw4(SYS_rt_sigprocmask, SIG_UNBLOCK, (long)&self, 0, KERNEL_MASK_BYTES);
+    if (mask != 0)
+        raw4(SYS_rt_sigprocmask, SIG_BLOCK, (long)&mask, 0, KERNEL_MASK_BYTES);
+}
+
+/* ---- a wish without SA_ONSTACK in a thread that has an alternate stack ----
+ *
+ * The kernel put our frame on the alternate stack, the wish wants its handler on
+ * the interrupted one. A mere change of the stack pointer would leave our frame
+ * where the next signal, seeing the alternate stack unused, writes its own. So
+ * the frame moves: what the kernel would have put on the interrupted stack is
+ * put there, and the handler returns to rt_sigreturn with it. */
+
+#define RED_ZONE 128
+#define FP_ALIGN 64            /* of the XSAVE area */
+#define FP_LEGACY_BYTES 512
+#define FP_SOFTWARE_OFFSET 464 /* struct _fpx_sw_bytes: magic1, extended_size */
+#define FP_MAGIC 0x46505853u   /* FP_XSTATE_MAGIC1 */
+#define KERNEL_UCONTEXT_BYTES (offsetof(ucontext_t, uc_sigmask) + KERNEL_MASK_BYTES)
+#define KERNEL_INFO_BYTES 128
+
+struct frame {
+    uint8_t ucontext[(KERNEL_UCONTEXT_BYTES + 15) / 16 * 16];
+    uint8_t info[KERNEL_INFO_BYTES];
+} __attribute__((aligned(16)));
+
+/* void sigaction_enter(int signo, void *info, void *ucontext, void *handler)
+ * Calls handler with the stack pointer at ucontext and returns from the signal
+ * with that frame. The code behind the call is what unwinders know libc's
+ * restorer by. */
+__asm__(".pushsection .text\n"
+        ".p2align 4\n"
+        ".hidden sigaction_enter\n"
+        ".globl sigaction_enter\n"
+        ".type sigaction_enter, @function\n"
+        "sigaction_enter:\n"
+        "    movq %rdx, %rsp\n"
+        "    xorl %eax, %eax\n"
+        "    call *%rcx\n"
+        "    movq $15, %rax\n"
+        "    syscall\n"
+        "    hlt\n"
+        ".size sigaction_enter, . - sigaction_enter\n"
+        ".popsection\n");
+void sigaction_enter(int signo, void *info, void *ucontext, void *handler) __attribute__((visibility("hidden"), noreturn));
+
+static size_t fp_bytes(const uint8_t *fp)
+{
+    uint32_t software[2];
+    memcpy(software, fp + FP_SOFTWARE_OFFSET, sizeof software);
+    return software[0] == FP_MAGIC ? software[1] : FP_LEGACY_BYTES;
+}
+
+/* Whether the kernel would find room there (the thread's stack may have
+ * overflowed): it answers EFAULT where we would fault. */
+static bool is_writable(uintptr_t from, uintptr_t to)
+{
+    for (uintptr_t at = from; at < to; at += 4096)
+        if (raw4(SYS_rt_sigprocmask, SIG_BLOCK, 0, (long)at, KERNEL_MASK_BYTES) != 0)
+            return false;
+    return raw4(SYS_rt_sigprocmask, SIG_BLOCK, 0, (long)(to - KERNEL_MASK_BYTES), KERNEL_MASK_BYTES) == 0;
+}
+
+static bool is_moved_to_alternate(const struct sigaction *wish, const ucontext_t *context)
+{
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0), base = (uintptr_t)context->uc_stack.ss_sp;
+    return !(wish->sa_flags & SA_ONSTACK) && here - base < context->uc_stack.ss_size &&
+           (uintptr_t)context->uc_mcontext.gregs[REG_RSP] - base >= context->uc_stack.ss_size;
+}
+
+/* Answers only when there is no room: then the kernel kills with SIGSEGV. */
+static void call_on_interrupted_stack(int signo, const struct sigaction *wish, siginfo_t *info, ucontext_t *context)
+{
+    uint8_t *fp = (uint8_t *)context->uc_mcontext.fpregs;
+    size_t fp_size = fp ? fp_bytes(fp) : 0;
+    uintptr_t top = (uintptr_t)context->uc_mcontext.gregs[REG_RSP] - RED_ZONE;
+    uintptr_t new_fp = (top - fp_size) / FP_ALIGN * FP_ALIGN;
+    struct frame *frame = (struct frame *)((new_fp - sizeof *frame) / 16 * 16);
+    if (!is_writable((uintptr_t)frame - 2 * sizeof(long), top))
+        return;
+    if (fp != NULL) {
+        memcpy((void *)new_fp, fp, fp_size);
+        context->uc_mcontext.fpregs = (void *)new_fp;
+    }
+    memcpy(frame->ucontext, context, KERNEL_UCONTEXT_BYTES);
+    memcpy(frame->info, info, KERNEL_INFO_BYTES);
+    enter_mask(signo, wish);
+    sigaction_enter(signo, frame->info, frame->ucontext, (void *)wish->sa_sigaction);
+}
+
 /* Our own return restores the mask that the kernel saved in ucontext. */
 static void call_function(int signo, const struct sigaction *wish, siginfo_t *info, void *ucontext)
 {
-    uint64_t mask;
-    memcpy(&mask, &wish->sa_mask, sizeof mask);
-    if (!(wish->sa_flags & SA_NODEFER))
-        mask |= (uint64_t)1 << (signo - 1);
-    else if (!(mask >> (signo - 1) & 1)) {
-        uint64_t self = (uint64_t)1 << (signo - 1);
-        raw4(SYS_rt_sigprocmask, SIG_UNBLOCK, (long)&self, 0, KERNEL_MASK_BYTES);
+    if (is_moved_to_alternate(wish, ucontext)) {
+        call_on_interrupted_stack(signo, wish, info, ucontext);
+        restore_default(SIGSEGV);
+        raw3(SYS_tgkill, real_pid(), raw0(SYS_gettid), SIGSEGV);
+        return;
     }
-    if (mask != 0)
-        raw4(SYS_rt_sigprocmask, SIG_BLOCK, (long)&mask, 0, KERNEL_MASK_BYTES);
+    enter_mask(signo, wish);
     if (wish->sa_flags & SA_SIGINFO)
         wish->sa_sigaction(signo, info, ucontext);
     else
@@ -352,10 +448,6 @@ static real_handler set_handler(int signo, real_handler handler, int flags, bool
 {
     struct sigaction act, old;
     memset(&act, 0, sizeof act);
-    if (handler == SIG_ERR) {
-        errno = EINVAL;
-        return SIG_ERR;
-    }
     act.sa_handler = handler;
     act.sa_flags = flags;
     if (mask_self)
@@ -363,10 +455,20 @@ static real_handler set_handler(int signo, real_handler handler, int flags, bool
     return change(signo, &act, &old) == 0 ? old.sa_handler : SIG_ERR;
 }
 
+/* As in libc, sigset(3) alone takes SIG_ERR for a handler. */
+static bool is_refused(real_handler handler)
+{
+    if (handler == SIG_ERR)
+        errno = EINVAL;
+    return handler == SIG_ERR;
+}
+
 static real_handler bsd_handler(int signo, real_handler handler)
 {
     if (claimed(signo) == NULL)
         return real_signal(signo, handler);
+    if (is_refused(handler))
+        return SIG_ERR;
     bool interrupt = atomic_load(&interrupting) >> (signo - 1) & 1;
     return set_handler(signo, handler, interrupt ? 0 : SA_RESTART, true);
 }
@@ -375,6 +477,8 @@ static real_handler sysv_handler(int signo, real_handler handler)
 {
     if (claimed(signo) == NULL)
         return real_sysv_signal(signo, handler);
+    if (is_refused(handler))
+        return SIG_ERR;
     return set_handler(signo, handler, (int)SA_RESETHAND | SA_NODEFER, false);
 }
 

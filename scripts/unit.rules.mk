@@ -15,8 +15,7 @@ UNIT_TOOL_OBJ := $(filter-out $(B)/tool/output/aprof.o $(LIB_OBJ:$(B)/lib/%=$(B)
 UNIT_OBJ      := $(UNIT_SRC:%.c=$(B)/unit/%.o)
 UNIT_FAKE_OBJ := $(UNIT_FAKE_SRC:%.c=$(B)/unit/%.o) $(B)/unit/tests/unit/fake_memory.o
 UNIT_BINARIES := $(B)/check_unit $(if $(UNIT_FAKE_SRC),$(B)/check_unit_fake)
-
-UNIT_LIBS = $(shell pkg-config --libs check) -l:libffi_pic.a $(TOOL_LIBS)
+UNIT_LIBS      = $(shell pkg-config --libs check) -l:libffi_pic.a $(TOOL_LIBS)
 
 # A suite has no header: main.c declares it.
 $(B)/unit/%.o: %.c
