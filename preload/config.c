@@ -167,12 +167,12 @@ static void say_value(char *buffer, size_t size, const char *value)
 
 static void say_bad_value(const struct option_row *option, const char *value, config_fault *fault, void *context)
 {
-    char line[400], range[200], shown[64];
+    char line[400], range[200], shown[64], remedy[64];
     say_range(range, sizeof range, option);
     say_value(shown, sizeof shown, value);
-    log_format(line, sizeof line, "%s: \"%s\" is %s; using %s", option->name, shown, range,
-               *option->fallback ? option->fallback : "none");
-    fault(context, line);
+    log_format(line, sizeof line, "%s: \"%s\" is %s", option->name, shown, range);
+    log_format(remedy, sizeof remedy, "using %s", *option->fallback ? option->fallback : "none");
+    fault(context, line, remedy);
 }
 
 static void say_unknown(const char *entry, size_t length, config_fault *fault, void *context)
@@ -181,8 +181,8 @@ static void say_unknown(const char *entry, size_t length, config_fault *fault, v
     size_t n = length < sizeof name - 1 ? length : sizeof name - 1;
     memcpy(name, entry, n);
     name[n] = '\0';
-    log_format(line, sizeof line, "%s: there is no such setting (aprof-run --help lists them); ignored", name);
-    fault(context, line);
+    log_format(line, sizeof line, "%s: there is no such setting (aprof-run --help lists them)", name);
+    fault(context, line, "ignored");
 }
 
 static const struct option_row *find_option(const char *name, size_t length)
@@ -287,9 +287,9 @@ uint32_t config_tags(char *text, struct metadata_pair *pairs, uint32_t most, con
         } else if (length) {
             char line[160], shown[64];
             say_value(shown, sizeof shown, text);
-            log_format(line, sizeof line, "APROF_TAGS: \"%s\" is not NAME=VALUE%s; left out", shown,
+            log_format(line, sizeof line, "APROF_TAGS: \"%s\" is not NAME=VALUE%s", shown,
                        count < most ? "" : ", or there are too many");
-            fault(context, line);
+            fault(context, line, "left out");
         }
         text = next;
     }

@@ -45,8 +45,9 @@ struct option_row {
 extern const struct option_row config_options[];
 extern const size_t config_options_count;
 
-/* Called once for each fault, with a line without "aprof: " and newline. */
-typedef void config_fault(void *context, const char *line);
+/* Called once for each fault: what is wrong, in a line without "aprof: " and
+ * newline, and what the library does about it ("using 100"). */
+typedef void config_fault(void *context, const char *line, const char *remedy);
 
 /* Fills config with defaults, then from environment (like environ; NULL: none).
  * Returns the number of faults. */

@@ -21,7 +21,7 @@ extern char **environ;
 bool environment_is_first(void)
 {
     const char *run = getenv("APROF_RUN");
-    return !run || !*run;
+    return !run || !*run || *run == RUN_MARK;
 }
 
 /* Sixteen hexadecimal digits: time, pid and the kernel's random bytes. */
@@ -79,27 +79,37 @@ static void put_entry(char **entries, size_t *count, char *text, size_t size, co
     entries[*count] = NULL;
 }
 
-int environment_hand_down(struct config *config)
+/* True when the run id or anything else must be handed down anew. */
+static bool settle(struct config *config)
 {
-    bool first = config->run[0] == '\0';
-    bool relative = config->dir[0] != '/';
-    if (first)
+    bool first = environment_is_first(), relative = config->dir[0] != '/';
+    if (config->run[0] == RUN_MARK)
+        memmove(config->run, config->run + 1, strlen(config->run));
+    if (config->run[0] == '\0')
         make_run_id(config->run);
     if (relative)
         make_absolute(config->dir, sizeof config->dir);
-    if (!first && !relative)
+    return first || relative || config->summary;
+}
+
+int environment_hand_down(struct config *config)
+{
+    static char summary[32];
+    if (!settle(config))
         return 0;
 
     size_t count = count_entries(), dir_size = strlen(config->dir) + 16, run_size = strlen(config->run) + 16;
-    size_t bytes = (count + 3) * sizeof(char *) + dir_size + run_size;
+    size_t bytes = (count + 4) * sizeof(char *) + dir_size + run_size;
     char **entries = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (entries == MAP_FAILED)
         return -errno;
     if (count)
         memcpy(entries, environ, count * sizeof(char *));
-    char *texts = (char *)(entries + count + 3);
+    char *texts = (char *)(entries + count + 4);
     put_entry(entries, &count, texts, dir_size, "APROF_DIR", config->dir);
     put_entry(entries, &count, texts + dir_size, run_size, "APROF_RUN", config->run);
+    if (config->summary)
+        put_entry(entries, &count, summary, sizeof summary, "APROF_SUMMARY", "0");
     environ = entries;
     return 0;
 }

@@ -17,10 +17,13 @@
 
 #include "preload/config.h"
 
-/* Whether this is the first Python process of its run (no APROF_RUN yet). */
+/* Whether this is the first Python process of its run: no APROF_RUN yet, or one
+ * that aprof-run made and marked with RUN_MARK, which is not handed further. */
+#define RUN_MARK '+'
 bool environment_is_first(void);
 
-/* Makes config->run (when first) and config->dir absolute, and hands both down.
+/* Makes config->run (when first) and config->dir absolute, and hands both down;
+ * takes the line at exit (APROF_SUMMARY) from children, whose it is not.
  * 0 or a negative errno (then config is still complete). */
 int environment_hand_down(struct config *config);
 

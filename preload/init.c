@@ -53,10 +53,10 @@ bool init_is_active(void)
     return atomic_load_explicit(&state, memory_order_acquire) == ACTIVE;
 }
 
-static void say_fault(void *context, const char *line)
+static void say_fault(void *context, const char *line, const char *remedy)
 {
     char text[512];
-    size_t length = log_format(text, sizeof text, "aprof: %s\n", line);
+    size_t length = log_format(text, sizeof text, "aprof: %s; %s\n", line, remedy);
     if (*(bool *)context && write(STDERR_FILENO, text, length) < 0)
         return; /* nobody reads it */
 }

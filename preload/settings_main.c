@@ -16,7 +16,7 @@
 
 extern char **environ;
 
-static void print_fault(void *context, const char *line)
+static void print_fault(void *context, const char *line, const char *remedy)
 {
     fprintf(stderr, "aprof-run: %s\n", line);
     ++*(int *)context;

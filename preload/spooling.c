@@ -98,7 +98,7 @@ static void describe_settings(void)
     spooling.metadata.settings_count = count;
 }
 
-static void no_fault(void *context, const char *line)
+static void no_fault(void *context, const char *line, const char *remedy)
 {
     /* said once, at start, by preload/init.c */
 }

@@ -228,6 +228,7 @@ static void count_tick(uint64_t now)
 static void store(void)
 {
     uint64_t now = clock_now();
+    profile_freeze(loop.profile, options.output->is_full());
     if (now - loop.described_ns < SECOND) {
         options.output->flush(loop.profile, &loop.window);
         return;
