@@ -144,13 +144,14 @@ static bool is_pending_lock(uintptr_t mutex)
     return guard_word(mutex + PENDING_QUEUE_WORD, &queue) && (uint32_t)queue < PENDING_MAX && queue >> 32 < PENDING_MAX;
 }
 
-/* The place nearest to the table's that looks like the lock. */
-static int32_t find_pending_lock(uintptr_t runtime, int32_t expected)
+/* The place nearest to the table's that looks like the lock, but not within
+ * _Py_DebugOffsets, which is full of such small numbers. */
+static int32_t find_pending_lock(uintptr_t runtime, int32_t expected, int32_t lowest)
 {
     for (int32_t away = 0; away <= PENDING_SEARCH; away += 8) {
         if (is_pending_lock(runtime + (uintptr_t)(expected + away)))
             return expected + away;
-        if (expected > away && is_pending_lock(runtime + (uintptr_t)(expected - away)))
+        if (expected - away > lowest && is_pending_lock(runtime + (uintptr_t)(expected - away)))
             return expected - away;
     }
     return LAYOUT_NONE;
@@ -170,7 +171,7 @@ int layout_read_debug_offsets(struct layout *layout, uintptr_t runtime)
     struct layout read = *layout;
     if (!take_rows(&read, runtime, own->rows) || !take_places(&read, runtime, own->places) || !is_plausible(&read))
         return -EINVAL;
-    read.runtime_pending_lock = find_pending_lock(runtime, read.runtime_pending_lock);
+    read.runtime_pending_lock = find_pending_lock(runtime, read.runtime_pending_lock, read.runtime_interpreters_main);
     *layout = read;
     return 0;
 }
