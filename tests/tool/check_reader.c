@@ -543,6 +543,7 @@ int main(void)
     SRunner *runner = srunner_create(reader_suite());
     srunner_run_all(runner, CK_NORMAL);
     int failed = srunner_ntests_failed(runner);
+    printf("check-reader: %d passed, %d failed\n", srunner_ntests_run(runner) - failed, failed);
     srunner_free(runner);
     return failed != 0;
 }
