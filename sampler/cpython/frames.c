@@ -71,10 +71,12 @@ static bool read_frame(const struct layout *layout, uintptr_t address, struct wo
     return true;
 }
 
-/* Whether a chain may end below the frame just read. */
-static bool is_bottom(const struct frames_walk *walk, uintptr_t address, bool entry)
+/* Whether a chain may end below the frame just read. Never in a generator's
+ * frame: one that is handing over (3.11, 3.12) has lost its previous already, and
+ * on 3.11 is_entry tells nothing, as it may be left from an earlier call. */
+static bool is_bottom(const struct frames_walk *walk, uintptr_t address, const struct words *words, bool entry)
 {
-    return entry && (!walk->base || walk->base == address);
+    return entry && words->owner != walk->target->layout.owner_generator && (!walk->base || walk->base == address);
 }
 
 /* Steps down from the frame at address; previous NULL must mean the bottom. */
@@ -84,7 +86,7 @@ static void step(struct frames_walk *walk, uintptr_t address, const struct words
     walk->next = words->previous;
     if (words->previous == address)
         walk->end = FRAMES_TORN;
-    else if (!words->previous && !is_bottom(walk, address, entry))
+    else if (!words->previous && !is_bottom(walk, address, words, entry))
         walk->end = FRAMES_TORN;
 }
 
