@@ -76,6 +76,11 @@ static bool ends_with(const char *name, size_t *length, const char *end)
     return true;
 }
 
+static bool is_metric_character(char c)
+{
+    return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z');
+}
+
 /* NAME.METRIC.collapsed[.live] or NAME.json[.live]; any NAME. */
 static bool parts_of(const char *name, struct parts *parts)
 {
@@ -90,12 +95,12 @@ static bool parts_of(const char *name, struct parts *parts)
     if (!ends_with(name, &length, ".collapsed"))
         return false;
     size_t start = length;
-    while (start && name[start - 1] != '.')
+    while (start && is_metric_character(name[start - 1]))
         start--;
     parts->metric = name + start;
     parts->metric_length = length - start;
     parts->stem = start ? start - 1 : 0;
-    return parts->metric_length > 0;
+    return parts->metric_length > 0 && (!start || name[start - 1] == '.');
 }
 
 /* ---- what is there -------------------------------------------------------- */

@@ -204,23 +204,38 @@ static void report_close(struct report *report)
 
 /* ---- text ----------------------------------------------------------------- */
 
-/* "label     first, second; ..." as it grows. */
+/* "label     first, second; ..." as it grows; on a terminal broken between its
+ * parts, and indented below the first. */
 struct sentence {
     const char *label, *between;
+    int column;
 };
+
+#define LABEL_COLUMNS 11
 
 static void sentence_add(struct sentence *sentence, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void sentence_add(struct sentence *sentence, const char *format, ...)
 {
-    if (sentence->label)
-        printf("%-10s ", sentence->label);
-    else
-        fputs(sentence->between, stdout);
-    sentence->label = NULL;
+    char part[256];
     va_list arguments;
     va_start(arguments, format);
-    vprintf(format, arguments);
+    vsnprintf(part, sizeof part, format, arguments);
     va_end(arguments);
+
+    char *clean = human_text(part, strlen(part), 0, false); /* reasons and limits are whatever the metadata calls them */
+    int columns = human_columns(), width = human_width(clean) + (int)strlen(sentence->between);
+    if (sentence->label) {
+        sentence->column = printf("%-*s", LABEL_COLUMNS, sentence->label);
+    } else if (columns && sentence->column + width >= columns) {
+        printf("%.1s\n", sentence->between);
+        sentence->column = printf("%*s", LABEL_COLUMNS, "");
+    } else {
+        fputs(sentence->between, stdout);
+    }
+    sentence->label = NULL;
+    sentence->column += width;
+    fputs(clean, stdout);
+    free(clean);
 }
 
 static void sentence_end(const struct sentence *sentence)
@@ -236,7 +251,7 @@ static const char *plural(uint64_t count)
 
 static void print_processes(const struct quality *quality)
 {
-    struct sentence line = { "processes", ", " };
+    struct sentence line = { .label = "processes", .between = ", " };
     sentence_add(&line, "%u", quality->processes_count);
     if (quality->running)
         sentence_add(&line, "%u running", quality->running);
@@ -252,7 +267,7 @@ static void print_processes(const struct quality *quality)
 static void print_covered(const struct quality *quality)
 {
     char time[HUMAN_SIZE], moment[HUMAN_SIZE];
-    struct sentence line = { "covered", ", " };
+    struct sentence line = { .label = "covered", .between = ", " };
     if (quality->covered_us)
         sentence_add(&line, "%s from %s", human_time(time, quality->covered_us), human_moment(moment, quality->start_us));
     if (quality->process_us > quality->covered_us)
@@ -265,7 +280,7 @@ static void print_covered(const struct quality *quality)
 
 static void print_rate(const struct quality *quality)
 {
-    struct sentence line = { "rate", ", " };
+    struct sentence line = { .label = "rate", .between = ", " };
     if (quality->asked_most > quality->asked_least)
         sentence_add(&line, "%.4g to %.4g/s asked of each clock", quality->asked_least, quality->asked_most);
     else
@@ -290,7 +305,7 @@ static void print_reasons(struct sentence *line, const json_t *dropped, bool los
 static void print_lost(const struct quality *quality)
 {
     char share[HUMAN_SIZE];
-    struct sentence line = { "lost", ", " }, kept = { "partial", ", " };
+    struct sentence line = { .label = "lost", .between = ", " }, kept = { .label = "partial", .between = ", " };
     sentence_add(&line, "%" PRIu64 " (%s of ticks due)", quality->lost,
                  human_share(share, (double)quality->lost, (double)quality->ticks_due));
     if (quality->ticks_missed)
@@ -301,14 +316,14 @@ static void print_lost(const struct quality *quality)
     sentence_end(&line);
     print_reasons(&kept, quality->dropped, false);
     if (!kept.label)
-        fputs(" (kept, with less ancestry)", stdout);
+        sentence_add(&kept, "kept with less ancestry");
     sentence_end(&kept);
 }
 
 static void print_unseen(const struct quality *quality)
 {
     char time[HUMAN_SIZE];
-    struct sentence line = { "unseen", ", " };
+    struct sentence line = { .label = "unseen", .between = ", " };
     if (quality->cpu_unseen_us)
         sentence_add(&line, "%s of CPU time on [unseen cpu]", human_time(time, quality->cpu_unseen_us));
     if (quality->cpu_spread_us)
@@ -318,7 +333,7 @@ static void print_unseen(const struct quality *quality)
 
 static void print_limits(const struct quality *quality)
 {
-    struct sentence line = { "limits", ", " };
+    struct sentence line = { .label = "limits", .between = ", " };
     const char *limit;
     json_t *count;
     json_object_foreach(quality->limits, limit, count)
@@ -329,17 +344,19 @@ static void print_limits(const struct quality *quality)
 
 static void print_cost(const struct quality *quality)
 {
-    char sampler[HUMAN_SIZE], handlers[HUMAN_SIZE], process[HUMAN_SIZE];
-    printf("%-10s %.2f%% of the processes' CPU time (sampler %s, handlers %s, of %s)\n", "own cost",
-           quality_own_cost(quality), human_time(sampler, quality->sampler_cpu_us),
-           human_time(handlers, quality->handler_us), human_time(process, quality->process_cpu_us));
+    char time[HUMAN_SIZE];
+    struct sentence line = { .label = "own cost", .between = ", " };
+    sentence_add(&line, "%.2f%% of the processes' CPU time of %s", quality_own_cost(quality), human_time(time, quality->process_cpu_us));
+    sentence_add(&line, "sampler %s", human_time(time, quality->sampler_cpu_us));
+    sentence_add(&line, "handlers %s", human_time(time, quality->handler_us));
+    sentence_end(&line);
 }
 
 static void print_notes(const struct report *report)
 {
     const struct quality *quality = report->quality;
     const struct reader_counts *counts = reader_counts(report->reader);
-    struct sentence line = { "note", "; " };
+    struct sentence line = { .label = "note", .between = "; " };
     if (quality->windows_by_syscall)
         sentence_add(&line, "%u window%s read by system calls", quality->windows_by_syscall, plural(quality->windows_by_syscall));
     if (quality->windows_coarse_clock)
