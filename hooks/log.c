@@ -221,13 +221,11 @@ static bool may_speak(enum log_kind kind)
     return true;
 }
 
-/* Closes the line with how many of its kind were silenced before it. */
+/* Closes the line, in the place of its terminator, with how many of its kind were silenced before it. */
 static size_t finish_line(char *line, size_t length, uint32_t silenced)
 {
     if (silenced != 0 && length < LINE_BYTES - 40)
         length += log_format(line + length, LINE_BYTES - length, " (%u more of this kind)", silenced);
-    if (length > LINE_BYTES - 1)
-        length = LINE_BYTES - 1;
     line[length] = '\n';
     return length + 1;
 }
@@ -240,7 +238,7 @@ void log_line(enum log_level level, enum log_kind kind, const char *format, ...)
     va_list args;
     size_t length = log_format(line, sizeof line, "aprof: ");
     va_start(args, format);
-    length += log_vformat(line + length, sizeof line - 1 - length, format, args);
+    length += log_vformat(line + length, sizeof line - length, format, args);
     va_end(args);
     length = finish_line(line, length, atomic_exchange(&kinds[kind].silenced, 0));
     if (!is_ours)

@@ -18,6 +18,7 @@
 #define LIMIT_SHARE 8 /* of RLIMIT_SIGPENDING, which is the user's, not the process's */
 /* A thread's CPU clock: include/linux/posix-timers_types.h, CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED. */
 #define PER_THREAD_SCHED 6
+#define TID_MAX (1 << 28) /* as many bits has a clock id for it */
 
 static _Atomic uint32_t armed, most;
 static _Atomic uint64_t refused;
@@ -74,7 +75,7 @@ static int create(pid_t tid, enum timer_clock clock, void *cookie, int *id)
 
 int timer_make(pid_t tid, enum timer_clock clock, void *cookie, uint64_t first_ns, uint64_t period_ns, int *id)
 {
-    if (tid <= 0 || (uintptr_t)cookie >> MAGIC_SHIFT != 0)
+    if (tid <= 0 || tid > TID_MAX || (uintptr_t)cookie >> MAGIC_SHIFT != 0)
         return -EINVAL;
     if (!slot_take())
         return -EAGAIN;

@@ -15,6 +15,8 @@ UNIT_TOOL_OBJ := $(filter-out $(B)/tool/output/aprof.o $(LIB_OBJ:$(B)/lib/%=$(B)
 UNIT_OBJ      := $(UNIT_SRC:%.c=$(B)/unit/%.o)
 UNIT_FAKE_OBJ := $(UNIT_FAKE_SRC:%.c=$(B)/unit/%.o) $(B)/unit/tests/unit/fake_memory.o
 UNIT_BINARIES := $(B)/check_unit $(if $(UNIT_FAKE_SRC),$(B)/check_unit_fake)
+# jemalloc and the modules need each other.
+UNIT_MODULES  := -Wl,--start-group $(B)/unit/modules.a $(JEMALLOC_A) -Wl,--end-group
 UNIT_LIBS      = $(shell pkg-config --libs check) -l:libffi_pic.a $(TOOL_LIBS)
 
 # A suite has no header: main.c declares it.
@@ -34,10 +36,10 @@ $(B)/unit/modules.a: $(UNIT_LIB_OBJ) $(UNIT_TOOL_OBJ)
 
 $(B)/check_unit: $(B)/unit/main.o $(UNIT_OBJ) $(B)/unit/modules.a $(JEMALLOC_A)
 	@echo "  LINK  $@"
-	$(Q)$(CC) $(SANITIZE) -o $@ $^ $(UNIT_LIBS)
+	$(Q)$(CC) $(SANITIZE) -o $@ $(filter %.o,$^) $(UNIT_MODULES) $(UNIT_LIBS)
 $(B)/check_unit_fake: $(B)/unit/main_fake.o $(UNIT_FAKE_OBJ) $(B)/unit/modules.a $(JEMALLOC_A)
 	@echo "  LINK  $@"
-	$(Q)$(CC) $(SANITIZE) -o $@ $^ $(UNIT_LIBS)
+	$(Q)$(CC) $(SANITIZE) -o $@ $(filter %.o,$^) $(UNIT_MODULES) $(UNIT_LIBS)
 
 check-unit: $(UNIT_BINARIES)
 	$(Q)for binary in $^; do $$binary || exit 1; done

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+#include "hooks/mem.h"
+
+#include <check.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MIB ((size_t)1 << 20)
+
+START_TEST(before_the_start_everything_is_refused)
+{
+    ck_assert_ptr_eq(mem_alloc(1), NULL);
+    ck_assert_uint_eq(mem_refused(), 1);
+    mem_free(NULL);
+    mem_postfork_child();
+    ck_assert_ptr_eq(mem_alloc(1), NULL);
+}
+END_TEST
+
+START_TEST(blocks_are_aligned_zeroed_and_accounted)
+{
+    ck_assert_int_eq(mem_init(8 * MIB), 0);
+    for (size_t n = 0; n < 5000; n += 37) {
+        uint8_t *plain = mem_alloc(n), *zeroed = mem_zalloc(n);
+        ck_assert(plain && zeroed && (uintptr_t)plain % 16 == 0 && (uintptr_t)zeroed % 16 == 0);
+        for (size_t i = 0; i < n; i++)
+            ck_assert_uint_eq(zeroed[i], 0);
+        memset(plain, 0xff, n);
+        ck_assert_uint_ge(mem_used(), 2 * n);
+        mem_free(plain);
+        mem_free(zeroed);
+        ck_assert_uint_eq(mem_used(), 0);
+    }
+}
+END_TEST
+
+START_TEST(realloc_keeps_what_was_there)
+{
+    ck_assert_int_eq(mem_init(8 * MIB), 0);
+    uint8_t *block = NULL;
+    for (size_t n = 1; n < MIB; n *= 3) {
+        block = mem_realloc(block, n);
+        ck_assert_ptr_ne(block, NULL);
+        block[n - 1] = 7;
+        ck_assert_uint_eq(block[0], 7);
+        block[0] = 7;
+    }
+    block = mem_realloc(block, 5);
+    ck_assert_uint_eq(block[0], 7);
+    mem_free(block);
+    ck_assert_uint_eq(mem_used(), 0);
+}
+END_TEST
+
+START_TEST(the_limit_holds_and_leaves_blocks_as_they_were)
+{
+    static void *blocks[100000];
+    size_t n = 0;
+    ck_assert_int_eq(mem_init(MIB), 0);
+    ck_assert_uint_eq(mem_limit(), MIB);
+    while ((blocks[n] = mem_alloc(1000)) != NULL)
+        n++;
+    ck_assert_uint_gt(n, 900);
+    ck_assert_uint_le(mem_used(), MIB);
+    ck_assert_uint_eq(mem_refused(), 1);
+    memset(blocks[0], 3, 1000);
+    ck_assert_ptr_eq(mem_realloc(blocks[0], MIB), NULL);
+    ck_assert_ptr_eq(mem_alloc((size_t)-1), NULL);
+    ck_assert_ptr_eq(mem_realloc(blocks[0], (size_t)-1), NULL);
+    ck_assert_uint_eq(((uint8_t *)blocks[0])[999], 3);
+    while (n > 0)
+        mem_free(blocks[--n]);
+    ck_assert_uint_eq(mem_used(), 0);
+    ck_assert_ptr_ne(mem_alloc(MIB / 2), NULL);
+}
+END_TEST
+
+START_TEST(the_applications_heap_is_not_touched)
+{
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    struct mallinfo2 before = mallinfo2(), after;
+    ck_assert_int_eq(mem_init(8 * MIB), 0);
+    ck_assert_ptr_ne(mem_alloc(5 * MIB), NULL);
+    after = mallinfo2();
+    ck_assert_uint_eq(before.uordblks, after.uordblks);
+    ck_assert_uint_eq(before.hblkhd, after.hblkhd);
+#endif
+}
+END_TEST
+
+/* MALLOC_CONF that would show: statistics at exit, an abort on a bad setting. */
+START_TEST(the_applications_settings_do_not_reach_us)
+{
+    int pipes[2], status;
+    char text[64];
+    setenv("MALLOC_CONF", "stats_print:true,abort_conf:true,no_such_setting:1", 1);
+    ck_assert_int_eq(pipe(pipes), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(pipes[1], 2);
+        close(pipes[1]);
+        _exit(mem_init(MIB) == 0 && mem_alloc(100) ? 0 : 1);
+    }
+    close(pipes[1]);
+    ck_assert_int_eq((int)read(pipes[0], text, sizeof text), 0);
+    waitpid(child, &status, 0);
+    ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+START_TEST(a_forked_child_starts_anew)
+{
+    ck_assert_int_eq(mem_init(MIB), 0);
+    char *block = mem_alloc(MIB / 2);
+    strcpy(block, "parent");
+    for (int depth = 0; depth < 3; depth++) {
+        pid_t child = fork();
+        if (child != 0) {
+            int status;
+            waitpid(child, &status, 0);
+            if (depth > 0)
+                _exit(status ? 1 : 0);
+            ck_assert_int_eq(status, 0);
+            break;
+        }
+        mem_postfork_child();
+        char *own = mem_alloc(MIB * 3 / 4);
+        if (mem_used() < MIB * 3 / 4 || own == NULL || strcmp(block, "parent") != 0)
+            _exit(1);
+        memset(own, 1, MIB * 3 / 4);
+        if (depth == 2)
+            _exit(0);
+    }
+    ck_assert_str_eq(block, "parent");
+    ck_assert_ptr_ne(mem_alloc(MIB / 4), NULL);
+}
+END_TEST
+
+Suite *suite_mem(void)
+{
+    Suite *suite = suite_create("mem");
+    TCase *tests = tcase_create("mem");
+    tcase_add_test(tests, before_the_start_everything_is_refused);
+    tcase_add_test(tests, blocks_are_aligned_zeroed_and_accounted);
+    tcase_add_test(tests, realloc_keeps_what_was_there);
+    tcase_add_test(tests, the_limit_holds_and_leaves_blocks_as_they_were);
+    tcase_add_test(tests, the_applications_heap_is_not_touched);
+    tcase_add_test(tests, the_applications_settings_do_not_reach_us);
+    tcase_add_test(tests, a_forked_child_starts_anew);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

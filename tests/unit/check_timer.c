@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+#include "hooks/timer.h"
+#include "hooks/clock.h"
+
+#include <check.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static _Atomic int ticks, strangers, on_other_thread;
+static void *_Atomic cookie_seen;
+static _Atomic pid_t target;
+
+static void on_signal(int signo, siginfo_t *info, void *ucontext)
+{
+    void *cookie = timer_cookie(info);
+    if (cookie == NULL) {
+        strangers++;
+        return;
+    }
+    cookie_seen = cookie;
+    ticks++;
+    on_other_thread += gettid() != target;
+}
+
+static void catch(void)
+{
+    struct sigaction act = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
+    sigaction(TIMER_SIGNAL, &act, NULL);
+    timer_init();
+    target = gettid();
+}
+
+static void burn(uint64_t ns)
+{
+    uint64_t until = clock_self() + ns;
+    while (clock_self() < until)
+        ;
+}
+
+START_TEST(a_cpu_timer_ticks_with_the_threads_own_cpu)
+{
+    int id = -1, mark;
+    catch();
+    ck_assert_int_eq(timer_make(gettid(), TIMER_CPU, &mark, 10000000, 10000000, &id), 0);
+    ck_assert_uint_eq(timer_armed(), 1);
+    usleep(50000);
+    ck_assert_int_eq(ticks, 0);
+    burn(200000000);
+    ck_assert_int_ge(ticks, 10);
+    ck_assert_int_le(ticks, 21);
+    ck_assert_ptr_eq(cookie_seen, &mark);
+    ck_assert_int_eq(on_other_thread, 0);
+    ck_assert_int_eq(timer_set_period(id, 1000000000, 1000000000), 0);
+    int before = ticks;
+    burn(50000000);
+    ck_assert_int_le(ticks - before, 1);
+    timer_drop(id);
+    ck_assert_uint_eq(timer_armed(), 0);
+    ck_assert_int_eq(timer_set_period(id, 1, 1), -EINVAL);
+    timer_drop(id);
+    timer_drop(-1);
+    ck_assert_uint_eq(timer_armed(), 0);
+}
+END_TEST
+
+START_TEST(a_monotonic_timer_ticks_while_the_thread_waits)
+{
+    int id, mark;
+    catch();
+    ck_assert_int_eq(timer_make(gettid(), TIMER_MONOTONIC, &mark, 1000000, 1000000, &id), 0);
+    uint64_t until = clock_now() + 50000000;
+    while (clock_now() < until)
+        usleep(10000);
+    ck_assert_int_ge(ticks, 5);
+    timer_drop(id);
+}
+END_TEST
+
+static _Atomic int thread_stop;
+
+static void *burner(void *arg)
+{
+    *(_Atomic pid_t *)arg = gettid();
+    while (!thread_stop)
+        ;
+    return NULL;
+}
+
+START_TEST(a_timer_signals_its_thread_alone)
+{
+    pthread_t thread;
+    _Atomic pid_t tid = 0;
+    int id;
+    catch();
+    pthread_create(&thread, NULL, burner, &tid);
+    while (tid == 0)
+        usleep(100);
+    target = tid;
+    ck_assert_int_eq(timer_make(tid, TIMER_CPU, &tid, 5000000, 5000000, &id), 0);
+    uint64_t until = clock_now() + UINT64_C(5000000000);
+    while (ticks < 10 && clock_now() < until)
+        burn(10000000);
+    thread_stop = 1;
+    pthread_join(thread, NULL);
+    ck_assert_int_ge(ticks, 10);
+    ck_assert_int_eq(on_other_thread, 0);
+    timer_drop(id); /* of a thread that is gone */
+    ck_assert_uint_eq(timer_armed(), 0);
+}
+END_TEST
+
+START_TEST(signals_of_others_are_not_ours)
+{
+    catch();
+    raise(TIMER_SIGNAL);
+    sigqueue(getpid(), TIMER_SIGNAL, (union sigval){.sival_ptr = (void *)(UINT64_C(0xa9f0) << 48 | 64)});
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = TIMER_SIGNAL, .sigev_value.sival_ptr = &ticks};
+    struct itimerspec when = {.it_value.tv_nsec = 1000000};
+    timer_t timer;
+    ck_assert_int_eq(timer_create(CLOCK_MONOTONIC, &event, &timer), 0);
+    timer_settime(timer, 0, &when, NULL);
+    uint64_t until = clock_now() + 200000000;
+    while (strangers < 3 && clock_now() < until)
+        usleep(1000);
+    ck_assert_int_eq(strangers, 3);
+    ck_assert_int_eq(ticks, 0);
+}
+END_TEST
+
+START_TEST(an_eighth_of_the_limit_is_used_and_no_more)
+{
+    struct rlimit limit;
+    int ids[16], mark;
+    getrlimit(RLIMIT_SIGPENDING, &limit);
+    limit.rlim_cur = 80;
+    ck_assert_int_eq(setrlimit(RLIMIT_SIGPENDING, &limit), 0);
+    catch();
+    for (int i = 0; i < 10; i++)
+        ck_assert_int_eq(timer_make(gettid(), TIMER_CPU, &mark, 1000000000, 1000000000, &ids[i]), 0);
+    ck_assert_int_eq(timer_make(gettid(), TIMER_CPU, &mark, 1000000000, 1000000000, &ids[10]), -EAGAIN);
+    ck_assert_uint_eq(timer_refused(), 1);
+    timer_drop(ids[3]);
+    ck_assert_int_eq(timer_make(gettid(), TIMER_CPU, &mark, 1000000000, 1000000000, &ids[3]), 0);
+}
+END_TEST
+
+START_TEST(bad_threads_and_cookies_are_refused)
+{
+    int id, mark;
+    catch();
+    ck_assert_int_eq(timer_make(0, TIMER_CPU, &mark, 1, 1, &id), -EINVAL);
+    ck_assert_int_eq(timer_make(0x0fffffff, TIMER_CPU, &mark, 1, 1, &id), -EINVAL);
+    ck_assert_int_eq(timer_make(0x3fffffff, TIMER_CPU, &mark, 1, 1, &id), -EINVAL);
+    ck_assert_int_eq(timer_make(gettid(), TIMER_CPU, (void *)(UINT64_C(1) << 48), 1, 1, &id), -EINVAL);
+    ck_assert_uint_eq(timer_armed(), 0);
+}
+END_TEST
+
+START_TEST(a_forked_child_has_no_timer)
+{
+    int id, mark;
+    catch();
+    timer_make(gettid(), TIMER_CPU, &mark, 1000000000, 1000000000, &id);
+    pid_t child = fork();
+    if (child == 0) {
+        timer_postfork_child();
+        _exit(timer_armed() == 0 && timer_make(gettid(), TIMER_CPU, &mark, 1000000, 1000000, &id) == 0 ? 0 : 1);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+Suite *suite_timer(void)
+{
+    Suite *suite = suite_create("timer");
+    TCase *tests = tcase_create("timer");
+    tcase_set_timeout(tests, 20);
+    tcase_add_test(tests, a_cpu_timer_ticks_with_the_threads_own_cpu);
+    tcase_add_test(tests, a_monotonic_timer_ticks_while_the_thread_waits);
+#if !defined(__SANITIZE_THREAD__) /* its runtime delivers signals later, by its own count */
+    tcase_add_test(tests, a_timer_signals_its_thread_alone);
+#endif
+    tcase_add_test(tests, signals_of_others_are_not_ours);
+    tcase_add_test(tests, an_eighth_of_the_limit_is_used_and_no_more);
+    tcase_add_test(tests, bad_threads_and_cookies_are_refused);
+    tcase_add_test(tests, a_forked_child_has_no_timer);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
