@@ -4,6 +4,7 @@
  * inherits the mask: no signal of the application can land on it in between.
  */
 #include "hooks/task.h"
+#include "hooks/clock.h"
 #include "hooks/futex.h"
 #include "hooks/raw.h"
 #include "hooks/real.h"
@@ -18,6 +19,7 @@
 
 #define STACK_BYTES (256u * 1024u)
 #define KERNEL_MASK_BYTES 8
+#define LINGER_NS 100000000 /* far more than the kernel needs to be done with a thread that ended */
 
 static void *task_main(void *arg)
 {
@@ -61,12 +63,25 @@ int task_start(struct task *task, void (*run)(void *), void *arg)
     return error;
 }
 
+/* pthread_join returns when the thread has left its memory, a moment before it
+ * leaves the process: whoever counts threads then (Python does after a fork)
+ * would still see it. */
+static void wait_until_gone(pid_t tid)
+{
+    uint64_t deadline = clock_now() + LINGER_NS;
+    while (raw3(SYS_tgkill, real_pid(), tid, 0) == 0 && clock_now() < deadline)
+        raw0(SYS_sched_yield);
+}
+
 bool task_join(struct task *task, uint64_t deadline_ns)
 {
     while (atomic_load(&task->ended) == 0)
         if (!futex_wait(&task->ended, 0, deadline_ns) && atomic_load(&task->ended) == 0)
             return false;
-    return pthread_join(task->thread, NULL) == 0;
+    if (pthread_join(task->thread, NULL) != 0)
+        return false;
+    wait_until_gone(task->tid);
+    return true;
 }
 
 /* The table is replaced in one call: a copy of the shared one would hold the

@@ -130,10 +130,12 @@ static void finish(struct thread *record, uint64_t ns, uint64_t cpu)
 }
 
 /* Other libraries' destructors still work for the thread, and some run Python
- * code. So ours asks to be called again until the last round. */
+ * code. So ours asks to be called again, until the last round but one: the last
+ * is for runtimes without which our code cannot run (ThreadSanitizer's). */
+#define END_ROUNDS (PTHREAD_DESTRUCTOR_ITERATIONS - 1)
 static void thread_end(void *record)
 {
-    if (++end_rounds < PTHREAD_DESTRUCTOR_ITERATIONS && pthread_setspecific(end_key, record) == 0)
+    if (++end_rounds < END_ROUNDS && pthread_setspecific(end_key, record) == 0)
         return;
     self = NULL;
     atomic_signal_fence(memory_order_seq_cst); /* a CPU tick from here on finds no record */

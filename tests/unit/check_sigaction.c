@@ -6,6 +6,7 @@
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations" /* old functions are the subject */
 #include "hooks/sigaction.h"
 #include "hooks/real.h"
+#include "tests/unit/sanitizers.h"
 
 #include <check.h>
 #include <errno.h>
@@ -552,33 +553,33 @@ Suite *suite_sigaction(void)
 {
     Suite *suite = suite_create("sigaction");
     TCase *tests = tcase_create("sigaction");
-#if !defined(__SANITIZE_THREAD__) /* its runtime puts a handler of its own in front of ours */
-    tcase_set_timeout(tests, 20);
-    tcase_add_test(tests, every_setter_is_reported_as_the_kernel_would);
-    tcase_add_test(tests, siginterrupt_is_remembered_by_signal);
-    tcase_add_test(tests, sigset_knows_what_is_held);
-    tcase_add_test(tests, bad_calls_fail_alike);
-    tcase_add_test(tests, act_and_old_may_be_one_object);
-    tcase_add_test(tests, what_was_there_is_the_first_wish_and_comes_back);
-    tcase_add_test(tests, ours_is_not_handed_on_and_keeps_errno);
-    tcase_add_test(tests, the_mask_in_the_handler_is_the_kernels);
-    tcase_add_test(tests, resethand_calls_once);
-    tcase_add_test(tests, ignored_and_default_sigurg_do_nothing);
-    tcase_add_test(tests, waiting_calls_end_only_where_the_application_said_so);
-    tcase_add_test(tests, the_applications_handler_gets_the_true_fault);
-    tcase_add_test(tests, the_handler_runs_on_the_stack_that_it_asked_for);
-    tcase_add_test(tests, a_forked_child_owns_its_store);
-    tcase_add_test(tests, a_vfork_child_does_not_write_the_store);
-    tcase_add_test(tests, reclaim_takes_over_what_went_around);
-    tcase_add_test(tests, no_reader_ever_sees_half_a_wish);
-    tcase_add_test(tests, a_handler_that_sets_itself_again_cannot_deadlock);
-#endif
-#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
-    tcase_add_test_raise_signal(tests, a_fault_dies_of_its_signal, SIGSEGV);
-    tcase_add_test_raise_signal(tests, an_ignored_fault_dies_too, SIGSEGV);
-    tcase_add_test_raise_signal(tests, a_sent_fatal_signal_kills, SIGSEGV);
-    tcase_add_test_raise_signal(tests, a_fault_in_the_handler_kills_unless_nodefer, SIGSEGV);
-#endif
+    if (!UNDER_TSAN) { /* its runtime puts a handler of its own in front of ours */
+        tcase_set_timeout(tests, 20);
+        tcase_add_test(tests, every_setter_is_reported_as_the_kernel_would);
+        tcase_add_test(tests, siginterrupt_is_remembered_by_signal);
+        tcase_add_test(tests, sigset_knows_what_is_held);
+        tcase_add_test(tests, bad_calls_fail_alike);
+        tcase_add_test(tests, act_and_old_may_be_one_object);
+        tcase_add_test(tests, what_was_there_is_the_first_wish_and_comes_back);
+        tcase_add_test(tests, ours_is_not_handed_on_and_keeps_errno);
+        tcase_add_test(tests, the_mask_in_the_handler_is_the_kernels);
+        tcase_add_test(tests, resethand_calls_once);
+        tcase_add_test(tests, ignored_and_default_sigurg_do_nothing);
+        tcase_add_test(tests, waiting_calls_end_only_where_the_application_said_so);
+        tcase_add_test(tests, the_applications_handler_gets_the_true_fault);
+        tcase_add_test(tests, the_handler_runs_on_the_stack_that_it_asked_for);
+        tcase_add_test(tests, a_forked_child_owns_its_store);
+        tcase_add_test(tests, a_vfork_child_does_not_write_the_store);
+        tcase_add_test(tests, reclaim_takes_over_what_went_around);
+        tcase_add_test(tests, no_reader_ever_sees_half_a_wish);
+        tcase_add_test(tests, a_handler_that_sets_itself_again_cannot_deadlock);
+    }
+    if (!UNDER_ASAN && !UNDER_TSAN) {
+        tcase_add_test_raise_signal(tests, a_fault_dies_of_its_signal, SIGSEGV);
+        tcase_add_test_raise_signal(tests, an_ignored_fault_dies_too, SIGSEGV);
+        tcase_add_test_raise_signal(tests, a_sent_fatal_signal_kills, SIGSEGV);
+        tcase_add_test_raise_signal(tests, a_fault_in_the_handler_kills_unless_nodefer, SIGSEGV);
+    }
     suite_add_tcase(suite, tests);
     return suite;
 }
