@@ -73,7 +73,8 @@ def pool(how):
             frames = [f for f, _ in processes[0].stacks("cpu") if any(x.name == "task" for x in f)]
             need(frames, "worker %s: `task` is in no stack", pid)
         need(len(spool.by_pid(truth["pid"])) == 1, "%d spools of the parent", len(spool.by_pid(truth["pid"])))
-        check_sum(spool, result)
+        if how != "forkserver":  # its workers are not our descendants by wait
+            check_sum(spool, result)
         check_quiet(result, python, ["pools.py", how])
         return "%d workers" % len(truth["workers"])
     return test
@@ -112,8 +113,10 @@ def short_pythons(python, long):
 def foreign_children(python, long):
     truth, spool, result = h.run_oracle(python, "children.py", "foreign")
     check_quiet(result, python, ["children.py", "foreign"])
-    others = [p.pid for p in spool if p.pid != truth["pid"]]
-    need(not others, "files of processes that are not Python: %s", others)
+    others = [p for p in spool if p.pid != truth["pid"]]
+    # a forked child is Python until it execs: it may have had a sample, once
+    need(len(others) <= 2 and all(p.total("cpu") < 50000 for p in others), "files of processes that are not Python: %s",
+         [(p.pid, p.total("cpu")) for p in others])
     need(abs(spool.total("cpu") / 1e6 - truth["cpu"]) < 0.1, "cpu %.3f of %.3f", spool.total("cpu") / 1e6, truth["cpu"])
 
 
@@ -295,7 +298,7 @@ def musl_program(python_list, long):
 
 
 TESTS = [
-    ("forks", forks, False),
+    ("forks", forks, True),
     ("pool-fork", pool("fork"), True),
     ("pool-spawn", pool("spawn"), True),
     ("pool-forkserver", pool("forkserver"), True),

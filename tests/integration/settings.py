@@ -151,9 +151,9 @@ def bounded_heap(python, long):
 
 def unsupported(pythons, long):
     path = os.path.expanduser("~/.pyenv/versions")
-    old = sorted(n for n in os.listdir(path) if re.match(r"3\.(10|[6-9])(\.|$)", n)) if os.path.isdir(path) else []
+    old = sorted(n for n in os.listdir(path) if re.match(r"3\.(10|[7-9])(\.|$)", n)) if os.path.isdir(path) else []
     if not old:
-        raise h.Skip("no Python older than 3.11")
+        raise h.Skip("no Python from 3.7 to 3.10")
     for name in old:
         python = os.path.join(path, name, "bin", "python3")
         if subprocess.run([python, "-c", ""], stderr=subprocess.DEVNULL).returncode:
