@@ -45,6 +45,14 @@ static bool clock_read(clockid_t clock, uint64_t *ns)
     return true;
 }
 
+/* The coarse clock moves once a tick (kernel/time/posix-timers.c: its resolution
+ * is KTIME_LOW_RES). */
+uint64_t clock_kernel_tick(void)
+{
+    struct timespec time;
+    return raw2(SYS_clock_getres, CLOCK_MONOTONIC_COARSE, (long)&time) == 0 ? nanoseconds(&time) : 0;
+}
+
 uint64_t clock_process(void)
 {
     uint64_t ns = 0;

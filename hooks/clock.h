@@ -15,6 +15,9 @@ uint64_t clock_epoch_us(void); /* CLOCK_REALTIME in microseconds */
 uint64_t clock_process(void);  /* CPU time of the process, raw system call */
 uint64_t clock_self(void);     /* CPU time of the calling thread */
 
+/* The kernel's tick, on which CPU timers expire: they cannot come faster. */
+uint64_t clock_kernel_tick(void);
+
 /* CPU time of thread tid of this process; false when there is no such thread.
  * By a kernel clock id made from the tid, never by pthread_t (which may be
  * stale); 0.2-0.3 us. Linux: include/linux/posix-timers_types.h, CPUCLOCK_*. */

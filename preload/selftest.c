@@ -69,9 +69,12 @@ static const char *check_frame(uintptr_t tstate, uintptr_t frame_object)
     while (frames_next(&walk, &frame)) {
         if (frame.kind != FRAME_PYTHON || frame.code.address != code)
             continue;
-        wrong = !name_is_text(&frame.code)                                   ? "the name of a code object"
-                : code_line_in_place(tested, &frame.code, frame.lasti) != line ? "the line of a frame"
-                                                                               : NULL;
+        if (!name_is_text(&frame.code))
+            wrong = "the name of a code object";
+        else if (line > 0 && code_line_in_place(tested, &frame.code, frame.lasti) != line)
+            wrong = "the line of a frame";
+        else
+            wrong = NULL;
         break;
     }
     while (!wrong && frames_next(&walk, &frame)) /* and the chain must end where it should */

@@ -407,6 +407,8 @@ static profile_frame intern_frame(struct profile *profile, const struct text_pat
     const char *path = info->bytes + info->name_length;
     size_t skip = text_shorten(paths, path, info->path_length);
     int32_t line = code_line((const uint8_t *)path + info->path_length, info->table_length, info->firstlineno, lasti);
+    if (line <= 0)
+        line = info->firstlineno; /* instructions of the compiler's own have no line */
     size_t length = text_frame(text, sizeof text, info->bytes, info->name_length, path + skip, info->path_length - skip, line);
     return profile_intern(profile, text, length, info->flags);
 }

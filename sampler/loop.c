@@ -256,6 +256,8 @@ static bool make_state(void)
 {
     struct watch_options watching = {
         .target = options.target, .depth = options.depth, .period_ns = SECOND / options.rate, .signals = options.signals};
+    if (options.clock == TIMER_CPU && watching.period_ns < clock_kernel_tick())
+        watching.period_ns = clock_kernel_tick();
     if (!loop.precise_known) {
         loop.precise = clock_thread_is_precise();
         loop.precise_known = true;

@@ -113,10 +113,18 @@ static uintptr_t own_state(struct thread *self)
     return known;
 }
 
+/* A guarded copy may fault; where faults are not caught, memory is read by
+ * system call and cannot. */
+static bool may_walk(const void *ucontext)
+{
+    bool may_fault = guard_in_force();
+    return !(may_fault && (interrupted_blocks(ucontext, SIGSEGV) || interrupted_blocks(ucontext, SIGBUS))) &&
+           interrupted_stack_left(ucontext) >= STACK_NEEDED;
+}
+
 static void take_sample(struct thread *self, const void *ucontext)
 {
-    if (interrupted_blocks(ucontext, SIGSEGV) || interrupted_blocks(ucontext, SIGBUS) ||
-        interrupted_stack_left(ucontext) < STACK_NEEDED) {
+    if (!may_walk(ucontext)) {
         drop(&self->dropped_masked);
         return;
     }
@@ -145,7 +153,7 @@ static bool tick_handle(int signo, siginfo_t *info, void *ucontext)
         return false;
     if (on_any)
         on_any();
-    if (atomic_load_explicit(&tick.enabled, memory_order_acquire) && guard_in_force()) {
+    if (atomic_load_explicit(&tick.enabled, memory_order_acquire)) {
         struct thread *self = own_record(cookie);
         if (self)
             take_sample(self, ucontext);

@@ -31,8 +31,9 @@ struct tick_options {
  * and wants to hear of births (hooks/threads.h). 0 or a negative errno. */
 int tick_start(const struct tick_options *options);
 
-/* Whether ticks may walk now (not while the runtime starts or ends, or while
- * the guard is not in force). Timers keep running; their signals do nothing. */
+/* Whether ticks may walk now (not while the runtime starts or ends). Timers keep
+ * running; their signals do nothing. Where the guard is not in force a tick reads
+ * by system call: dearer, and as exact, since the thread still walks itself. */
 void tick_enable(bool enabled);
 
 /* Arms a timer for this thread, first expiry random in (0, period]. False when

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "hooks/clock.h"
-#include "hooks/guard.h"
 #include "hooks/mem.h"
+#include "hooks/sigaction.h"
 #include "hooks/threads.h"
 #include "sampler/codes.h"
 #include "sampler/cpython/states.h"
@@ -40,6 +40,7 @@ struct watch {
     struct watch_options options;
     uint64_t since_ns, tick;
     bool reading;
+    bool ticks_arrive;      /* the handler of CPU ticks is the kernel's */
     struct watched *by_record[RECORDS_MAX];
     uint32_t count;
     uint64_t births;        /* threads_births() at the last build of by_tid */
@@ -306,7 +307,7 @@ static void wait_in(const struct look *look, struct watched *watched, profile_st
 
 static bool has_ticks(const struct look *look, const struct watched *watched)
 {
-    return look->watch->options.signals && guard_in_force() && atomic_load(&watched->record->timer) >= 0;
+    return look->watch->options.signals && look->watch->ticks_arrive && atomic_load(&watched->record->timer) >= 0;
 }
 
 /* Two equal whole passes. */
@@ -527,6 +528,7 @@ void watch_tick(struct watch *watch, struct stacks *stacks, struct account_book 
 {
     struct look look = {watch, stacks, book, window};
     watch->tick++;
+    watch->ticks_arrive = sigaction_in_force(TIMER_SIGNAL);
     codes_drain();
     if (watch->reading)
         find_states(&look);

@@ -28,10 +28,9 @@
 struct watch_options {
     const struct py_target *target;
     uint32_t depth;
-    uint64_t period_ns;   /* of CPU ticks */
+    uint64_t period_ns;   /* of CPU ticks, as the kernel can give them */
     bool signals;         /* CPU ticks at all */
     bool clock_precise;   /* thread CPU clocks prove that a thread stood still */
-    bool ticks_count_overruns; /* wall clock timers: expiries that were merged are missed ticks */
 };
 
 struct watch;

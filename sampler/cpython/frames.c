@@ -35,12 +35,19 @@ static bool read_word(uintptr_t base, int32_t offset, uintptr_t *value)
 }
 
 /* 3.11/3.12 keep the current frame in a struct on that thread's C stack. */
-static bool read_current(const struct layout *layout, uintptr_t tstate, uintptr_t *current)
+static bool read_current(struct frames_walk *walk, const struct layout *layout, uintptr_t tstate)
 {
-    uintptr_t cframe;
     if (layout->thread_cframe == LAYOUT_NONE)
-        return read_word(tstate, layout->thread_current_frame, current);
-    return read_word(tstate, layout->thread_cframe, &cframe) && read_word(cframe, layout->cframe_current, current);
+        return read_word(tstate, layout->thread_current_frame, &walk->next);
+    return read_word(tstate, layout->thread_cframe, &walk->cframe) && read_word(walk->cframe, layout->cframe_current, &walk->next);
+}
+
+/* 3.11/3.12: the frame from which the C interpreter was entered last. */
+static bool read_outer(const struct frames_walk *walk, uintptr_t *outer)
+{
+    const struct layout *layout = &walk->target->layout;
+    uintptr_t cframe;
+    return walk->cframe && read_word(walk->cframe, layout->cframe_previous, &cframe) && read_word(cframe, layout->cframe_current, outer);
 }
 
 void frames_begin(struct frames_walk *walk, const struct py_target *target, uintptr_t tstate, uint32_t limit)
@@ -48,7 +55,7 @@ void frames_begin(struct frames_walk *walk, const struct py_target *target, uint
     const struct layout *layout = &target->layout;
 
     *walk = (struct frames_walk){.target = target, .limit = limit, .end = FRAMES_MORE};
-    if (!read_current(layout, tstate, &walk->next))
+    if (!read_current(walk, layout, tstate))
         walk->end = FRAMES_FAULT;
     else if (layout->thread_base_frame != LAYOUT_NONE && !read_word(tstate, layout->thread_base_frame, &walk->base))
         walk->end = FRAMES_FAULT;
@@ -124,6 +131,8 @@ static bool take_frame(struct frames_walk *walk, struct py_frame *frame)
     if (words.owner > layout->owner_last || words.is_entry > 1)
         return stop(walk, FRAMES_TORN);
     if (words.owner >= layout->owner_entry) {
+        if (walk->taken == 0)
+            read_outer(walk, &words.previous); /* its own may not be set yet; 3.13+: leaves it */
         step(walk, address, &words, true);
         return walk->end == FRAMES_MORE && give_group_end(frame, address, words.owner);
     }
@@ -139,6 +148,16 @@ static bool take_frame(struct frames_walk *walk, struct py_frame *frame)
     frame->owner = words.owner;
     walk->group_end = words.is_entry ? address : 0;
     walk->shown = true;
+    return true;
+}
+
+/* The first frame made no sense: 3.11/3.12 may have been about to set it. Once. */
+static bool go_outside(struct frames_walk *walk)
+{
+    if (walk->taken || !read_outer(walk, &walk->next))
+        return false;
+    walk->cframe = 0;
+    walk->end = FRAMES_MORE;
     return true;
 }
 
@@ -158,6 +177,8 @@ bool frames_next(struct frames_walk *walk, struct py_frame *frame)
             return stop(walk, FRAMES_LIMIT);
         if (take_frame(walk, frame))
             return true;
+        if (walk->end != FRAMES_MORE && !go_outside(walk))
+            return false;
     }
     return false;
 }

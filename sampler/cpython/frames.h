@@ -11,6 +11,10 @@
  * merged by stack address later; on 3.11 a frame with is_entry set is followed
  * by one, with the address of the frame.
  *
+ * 3.11/3.12: a thread interrupted while it enters the C interpreter has a current
+ * frame that is not set (3.11) or not linked yet (3.12); its stack is then that
+ * of the C call before, which is what is shown.
+ *
  * A chain must end in the thread's known bottom: an entry frame of C with
  * previous NULL (3.12+), 3.15's base_frame, 3.11: is_entry and previous NULL. A
  * chain that ends anywhere else (a generator's frame with previous NULL, seen on
@@ -48,6 +52,7 @@ struct frames_walk {
     const struct py_target *target;
     uintptr_t next;          /* frame to read next */
     uintptr_t base;          /* 3.15: the thread's base frame */
+    uintptr_t cframe;        /* 3.11/3.12: the struct on the C stack that named the first frame */
     uintptr_t group_end;     /* 3.11: marker still to be reported */
     uint32_t taken, limit;   /* frames read, markers and shims included */
     bool shown;              /* a frame of Python was given out */

@@ -39,6 +39,7 @@ struct layout {
     int32_t thread_next, thread_interp, thread_native_id, thread_id, thread_unique_id;
     int32_t thread_cframe;    /* 3.11/3.12: pointer to a struct on that thread's C stack ... */
     int32_t cframe_current;   /* ... that holds the current frame here */
+    int32_t cframe_previous;  /* ... and the address of the one before it here */
     int32_t thread_current_frame; /* 3.13+ */
     int32_t thread_base_frame;    /* 3.15: pointer to the sentinel at the bottom */
     int32_t thread_status;    /* bit field, 3.12+ */
