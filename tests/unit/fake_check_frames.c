@@ -6,6 +6,7 @@
 
 #define TSTATE 0x50000000u
 #define CFRAME 0x51000000u
+#define INNER_CFRAME 0x51001000u
 #define CODE 0x52000000u
 #define FRAME(i) (0x53000000u + 0x1000u * (unsigned)(i))
 #define ENTRY 0x54000000u /* the marker under the Python frames, 3.12+ */
@@ -319,6 +320,44 @@ START_TEST(the_init_shim_is_not_shown)
 }
 END_TEST
 
+/* The thread of three_frames enters the C interpreter once more: its new struct
+ * on the C stack says `current`. Later mappings hide earlier ones. */
+static void entering(const struct py_target *target, uintptr_t current)
+{
+    const struct layout *layout = &target->layout;
+    struct fake tstate = fake_new(TSTATE, 1024), cframe = fake_new(INNER_CFRAME, 32);
+    three_frames(target);
+    fake_put_word(&cframe, layout->cframe_current, current);
+    fake_put_word(&cframe, layout->cframe_previous, CFRAME);
+    fake_put_word(&tstate, layout->thread_cframe, fake_place(&cframe));
+    fake_place(&tstate);
+}
+
+START_TEST(a_current_frame_that_is_not_set_yet)
+{
+    struct py_target target = fake_target(_i);
+    int python, groups;
+    if (target.layout.thread_cframe == LAYOUT_NONE)
+        return;
+    entering(&target, 0x7fff0000);
+    ck_assert_int_eq(walk_all(&target, LIMIT, &python, &groups), FRAMES_COMPLETE);
+    ck_assert_int_eq(python, 3);
+}
+END_TEST
+
+START_TEST(a_marker_that_is_not_linked_yet)
+{
+    struct py_target target = fake_target(_i);
+    int python, groups;
+    if (target.layout.thread_cframe == LAYOUT_NONE || target.layout.owner_entry == 0xff)
+        return;
+    entering(&target, 0x55000000);
+    marker(&target, 0x55000000, 2);
+    ck_assert_int_eq(walk_all(&target, LIMIT, &python, &groups), FRAMES_COMPLETE);
+    ck_assert_int_eq(python, 3);
+}
+END_TEST
+
 Suite *suite_frames(void)
 {
     const TTest *const tests[] = {
@@ -328,6 +367,7 @@ Suite *suite_frames(void)
         an_instruction_far_below_the_code_is_torn, half_an_instruction_is_torn, a_new_frame_stands_at_the_def,
         an_owner_that_does_not_exist_is_torn, an_unreadable_frame_is_a_fault, a_misaligned_frame_is_torn, what_runs_must_be_code,
         an_unreadable_thread_is_a_fault, tags_are_not_of_the_address, the_init_shim_is_not_shown,
+        a_current_frame_that_is_not_set_yet, a_marker_that_is_not_linked_yet,
     };
     Suite *suite = suite_create("frames");
     TCase *each = tcase_create("each version");
