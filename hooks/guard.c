@@ -19,7 +19,8 @@
  * int guard_asm_store(uint64_t *dst, uint64_t value)
  * 1, or 0 after a fault. Up to 16 bytes by two overlapping moves, so that an
  * aligned word is read by one load; up to 256 by pairs of vector moves, the last
- * overlapping; beyond that the start of `rep movsb` has paid off. */
+ * overlapping; beyond that the start of `rep movsb` has paid off. endbr64 is for
+ * valgrind, which reports a fault of a function's first instruction at its call. */
 __asm__(".pushsection .text\n"
         ".p2align 4\n"
         "guard_begin:\n"
@@ -75,6 +76,7 @@ __asm__(".pushsection .text\n"
         ".globl guard_asm_word\n"
         ".type guard_asm_word, @function\n"
         "guard_asm_word:\n"
+        "    endbr64\n"
         "    movq (%rdi), %rax\n"
         "    movq %rax, (%rsi)\n"
         "    movl $1, %eax\n"
@@ -84,6 +86,7 @@ __asm__(".pushsection .text\n"
         ".globl guard_asm_store\n"
         ".type guard_asm_store, @function\n"
         "guard_asm_store:\n"
+        "    endbr64\n"
         "    movq %rsi, (%rdi)\n"
         "    movl $1, %eax\n"
         "    ret\n"

@@ -115,7 +115,7 @@ END_TEST
 static uint32_t effective(void)
 {
     struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
-    struct __user_cap_data_struct data[2];
+    struct __user_cap_data_struct data[2] = {{0, 0, 0}, {0, 0, 0}};
     syscall(SYS_capget, &header, data);
     return data[0].effective | data[0].permitted | data[1].effective | data[1].permitted;
 }
