@@ -595,9 +595,7 @@ static int count_store(struct spool *spool, unsigned metric, uint64_t offset, ui
     struct window *window = &spool->window;
     struct live_file *file = &window->files[metric];
     if (!window->by_pwrite) {
-        bool covered = offset + SPOOL_COUNT_DIGITS <= file->map_length ||
-                       (file_acquire(spool, metric) == 0 && file_map(file, file->end));
-        if (covered && store_mapped(file, offset, count))
+        if (store_mapped(file, offset, count))
             return 0;
         window_to_pwrite(window);
     }
@@ -626,6 +624,14 @@ static size_t batch_whole(const struct spool *spool, size_t written)
     return whole;
 }
 
+/* Mapped at once and not at the first store: that one may come when there is no
+ * sampler any more. A mapping also keeps the inode's number from being used again. */
+static void batch_map(struct window *window, struct live_file *file)
+{
+    if (!window->by_pwrite && !file_map(file, file->end))
+        window_to_pwrite(window);
+}
+
 static int batch_append(struct spool *spool, struct live_file *file, size_t *whole)
 {
     if (!file_is_whole(file))
@@ -637,6 +643,7 @@ static int batch_append(struct spool *spool, struct live_file *file, size_t *who
     if (written > *whole && ftruncate(file->fd, (off_t)(file->end + *whole)) != 0)
         return -ESTALE;
     file->end += *whole;
+    batch_map(&spool->window, file);
     return error;
 }
 
