@@ -17,6 +17,9 @@
 
 #include "hooks/mem.h"
 
+#define MANY_FILES 5000u         /* beyond it, 7 ms, listings are spared */
+#define LISTING_GOOD_US 60000000u
+
 /* ---- listing ---- */
 
 struct entry { /* struct linux_dirent64 */
@@ -66,7 +69,7 @@ struct window {
 struct eviction {
     const struct evict_request *request;
     int directory;
-    uint64_t total, living;
+    uint64_t total, living, files;
     struct window *windows;
     size_t count, room;
 };
@@ -120,6 +123,7 @@ static void visit_add_up(void *context, const char *text, const struct spool_nam
 {
     struct eviction *eviction = context;
     eviction->total += (uint64_t)status->st_size;
+    eviction->files++;
 }
 
 /* Without memory for all of them the rest is left to the next one who seals. */
@@ -247,6 +251,34 @@ static void eviction_do(struct eviction *eviction)
     mem_free(eviction->windows);
 }
 
+/* What the lock file holds. Only its holder reads or writes it; anything else in
+ * it, or a part of it, is as good as nothing. */
+struct ledger {
+    uint64_t total, files, listed_us;
+};
+
+static bool ledger_spares(int lock, const struct evict_request *request, struct ledger *ledger)
+{
+    if (pread(lock, ledger, sizeof *ledger, 0) != sizeof *ledger || ledger->files < MANY_FILES)
+        return false;
+    return request->now_us >= ledger->listed_us && request->now_us - ledger->listed_us < LISTING_GOOD_US &&
+           ledger->total + request->added_bytes <= request->limit_bytes;
+}
+
+static void eviction_run(int lock, struct eviction *eviction)
+{
+    struct ledger ledger;
+    if (ledger_spares(lock, eviction->request, &ledger)) {
+        ledger.total += eviction->request->added_bytes;
+        eviction->total = ledger.total;
+    } else {
+        eviction_do(eviction);
+        ledger = (struct ledger){eviction->total, eviction->files, eviction->request->now_us};
+    }
+    if (pwrite(lock, &ledger, sizeof ledger, 0) != sizeof ledger)
+        (void)!ftruncate(lock, 0); /* a full disk: the next one lists */
+}
+
 static int lock_open(int directory)
 {
     int lock = openat(directory, SPOOL_LOCK_NAME, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
@@ -267,7 +299,7 @@ int evict_run(const struct evict_request *request, struct evict_result *result)
         return -EACCES;
     int lock = lock_open(eviction.directory);
     if (lock >= 0) {
-        eviction_do(&eviction);
+        eviction_run(lock, &eviction);
         *result = (struct evict_result){eviction.total, eviction.living};
         close(lock);
     }

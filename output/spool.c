@@ -86,6 +86,7 @@ struct spool {
 
     uint64_t others_living, limit_hits; /* bytes of other processes' open windows when last asked */
     uint64_t own_first, own_bytes;      /* our sealed windows, where we cannot list */
+    uint64_t added_bytes;               /* sealed since the bound was last asked for */
     bool was_full;
 
     char *buffer;
@@ -1003,8 +1004,10 @@ static int sealed_rename(struct spool *spool, unsigned index)
     name_make(spool, spool->window.seq, index, SPOOL_SEALED, to);
     if (renameat(spool->dir, from, spool->dir, to) != 0)
         return -errno;
-    if (fstatat(spool->dir, to, &status, AT_SYMLINK_NOFOLLOW) == 0)
+    if (fstatat(spool->dir, to, &status, AT_SYMLINK_NOFOLLOW) == 0) {
         spool->own_bytes += (uint64_t)status.st_size;
+        spool->added_bytes += (uint64_t)status.st_size;
+    }
     return 0;
 }
 
@@ -1070,11 +1073,13 @@ static void bound_keep(struct spool *spool)
     struct spool_name own = {.pid = (uint64_t)spool->pid, .start_us = spool->start_us};
     memcpy(own.host, spool->host, sizeof own.host);
     own.seq = spool->window.open ? spool->window.seq : spool->sequences;
-    int error = evict_run(&(struct evict_request){spool->dir, spool->limit_bytes, clock_epoch_us(), &own}, &result);
+    struct evict_request request = {spool->dir, spool->limit_bytes, spool->added_bytes, clock_epoch_us(), &own};
+    int error = evict_run(&request, &result);
     if (error == -EACCES)
         own_windows_bound(spool);
     if (error < 0)
         return;
+    spool->added_bytes = 0;
     uint64_t mine = own_live_bytes(spool);
     spool->others_living = result.living_bytes > mine ? result.living_bytes - mine : 0;
 }

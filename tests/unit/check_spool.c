@@ -995,6 +995,52 @@ START_TEST(who_cannot_get_the_lock_leaves_it)
 }
 END_TEST
 
+START_TEST(a_long_listing_is_good_for_a_while)
+{
+    char name[64];
+    ck_assert_int_eq(mkdir(directory, 0700), 0);
+    for (unsigned i = 0; i < 6000; i++) {
+        snprintf(name, sizeof name, "aprof.h.7.1.%06u.json", i);
+        close(open(path_of(name), O_WRONLY | O_CREAT, 0600));
+    }
+    struct spool *spool = spool_with(42, MIB, true);
+    add("a", METRIC_CPU, 5);
+    ck_assert_int_eq(seal(spool, 0, false), 0);
+    plant(7, 0, "cpu.collapsed", 2 * MIB, 100); /* not by one of us: seen by the next listing */
+    add("a", METRIC_CPU, 5);
+    ck_assert_int_eq(seal(spool, 1, false), 0);
+    ck_assert(exists(file_name(7, 0, "cpu.collapsed")));
+    for (unsigned window = 2; window < 300 && exists(file_name(7, 0, "cpu.collapsed")); window++) {
+        for (unsigned i = 0; i < 1000; i++) {
+            snprintf(name, sizeof name, "main (app.py:1);f%u (app.py:2)", i);
+            add(name, METRIC_CPU, 5);
+        }
+        ck_assert_int_eq(seal(spool, window, false), 0);
+    }
+    ck_assert(!exists(file_name(7, 0, "cpu.collapsed"))); /* what we added passed the bound */
+    spool_free(spool);
+}
+END_TEST
+
+START_TEST(a_full_heap_is_sealed_all_the_same)
+{
+    ck_assert_int_eq(mem_init((size_t)3 << 20), 0);
+    profile_free(profile);
+    profile = profile_new();
+    struct spool *spool = spool_with(42, 0, true);
+    char name[96];
+    for (unsigned i = 0; i < 60000; i++) {
+        snprintf(name, sizeof name, "main (app.py:1);a_function_%u (app.py:%u)", i, i);
+        add(name, METRIC_CPU, 10);
+    }
+    ck_assert_uint_gt(profile_overflows(profile), 0);
+    ck_assert_int_eq(flush(spool), 0);
+    ck_assert_int_eq(seal(spool, 0, true), 0);
+    ck_assert_uint_eq(sum_of(file_name(42, 0, "cpu.collapsed"), NULL), 600000);
+    spool_free(spool);
+}
+END_TEST
+
 START_TEST(where_it_cannot_list_each_bounds_its_own)
 {
     if (geteuid() != 0)
@@ -1111,6 +1157,8 @@ Suite *suite_spool(void)
     tcase_add_test(tcase, the_oldest_windows_go_first_and_the_living_stay);
     tcase_add_test(tcase, living_windows_alone_beyond_the_bound_stop_new_stacks);
     tcase_add_test(tcase, who_cannot_get_the_lock_leaves_it);
+    tcase_add_test(tcase, a_long_listing_is_good_for_a_while);
+    tcase_add_test(tcase, a_full_heap_is_sealed_all_the_same);
     tcase_add_test(tcase, where_it_cannot_list_each_bounds_its_own);
     tcase_add_test(tcase, paused_it_says_so_and_goes_on_after);
     tcase_add_test(tcase, coming_back_to_files_that_are_not_its_own_it_begins_anew);
