@@ -190,7 +190,7 @@ def laws(t):
     t.refuses("3 % of cpu too much", check, 3150000, 8000000)
     t.refuses("1 % of wall missing", check, 3020000, 7900000)
     t.refuses("2 % of wall too much", check, 3020000, 8200000)
-    t.refuses("cpu on waiting calls", check, 3020000, 8000000, 40000)
+    t.refuses("cpu on waiting calls", check, 3020000, 8000000, 60000)
 
 
 def others(t):
