@@ -503,6 +503,9 @@ def identities():
         seen.add(identity(code))
         del code, namespace
     live.same("identities of short-lived code", dead, 0)
+    if sys.version_info >= (3, 12):  # 3.11 cannot tell: all that it keeps is the same
+        seen = {identity(compile("pass", "same", "exec")) for _ in range(500)}
+        live.same("identities of equal code, one after the other", len(seen), 500)
 
 
 class Text(str):
@@ -511,7 +514,7 @@ class Text(str):
 
 def strings():
     made = "".join(["a", "b"])
-    for text in ("", "a", "plain", "semi;back\\slash", "\x00\x1f\x7f", "é", "\x85ÿ", "Ж", "\ud800", "\U0001f40d", "\udcff\U0001f40d",
+    for text in ("", "a", "plain", "semi;back\\slash", "\x00\x1f\x7f", "é", "\x80\x85\x9f\xa0ÿ", "Ж", "\ud800", "\U0001f40d", "\udcff\U0001f40d",
                  "tab\tnewline\n", "a (b) (c", " (", made, "x" * 1000, "é" * 500, "\U0001f40d" * 250, sys.intern("in" + made),
                  Text("subclass"), Text("subklässe"), Text("\U0001f40d")):
         for path in (0, 1):
