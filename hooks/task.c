@@ -6,6 +6,7 @@
 #include "hooks/task.h"
 #include "hooks/clock.h"
 #include "hooks/futex.h"
+#include "hooks/log.h"
 #include "hooks/raw.h"
 #include "hooks/real.h"
 
@@ -106,4 +107,19 @@ void task_drop_capabilities(void)
 pid_t task_tid(void)
 {
     return (pid_t)raw0(SYS_gettid);
+}
+
+bool task_is_runnable(pid_t tid)
+{
+    char path[64], text[512]; /* "TID (name of at most 15 bytes) R ..." */
+    log_format(path, sizeof path, "/proc/self/task/%d/stat", (int)tid);
+    long fd = raw4(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return false;
+    long length = raw3(SYS_read, fd, (long)text, sizeof text - 1);
+    raw1(SYS_close, fd);
+    while (length > 0 && text[length - 1] != ')') /* a name may hold anything, ')' too */
+        length--;
+
+    return length > 0 && text[length] == ' ' && text[length + 1] == 'R';
 }

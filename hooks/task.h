@@ -41,6 +41,10 @@ bool task_unshare_descriptors(void);
 /* [sampler] Drops every capability of the calling thread. */
 void task_drop_capabilities(void);
 
+/* [sampler] Whether the kernel would run thread tid of this process (state R in
+ * /proc), rather than let it wait. Some microseconds. False when unknown. */
+bool task_is_runnable(pid_t tid);
+
 pid_t task_tid(void); /* gettid(2), async-signal-safe */
 
 #endif

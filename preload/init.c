@@ -34,7 +34,8 @@
 enum { DORMANT, DECIDING, INERT, ACTIVE };
 enum {
     END_WAIT_MS = 20,
-    RING_BYTES = 16384, /* of one thread's CPU ticks, for rates that the kernel's tick allows */
+    RING_BYTES = 32768, /* for one thread's CPU ticks at rates that the kernel's tick allows: a ring of
+                           16 KiB (a power of two of words) and its head; pages untouched cost nothing */
     RING_RATE = 250,
     RING_LARGEST = 1 << 20
 };

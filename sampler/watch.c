@@ -6,6 +6,7 @@
 #include "hooks/clock.h"
 #include "hooks/mem.h"
 #include "hooks/sigaction.h"
+#include "hooks/task.h"
 #include "hooks/threads.h"
 #include "sampler/codes.h"
 #include "sampler/cpython/states.h"
@@ -17,6 +18,8 @@ enum {
     POSTPONED_MAX = 3,         /* ticks that a record waits for names that another thread is still writing */
     OUTSIDE_TRIES = 4,         /* of reading a running thread from outside */
     UNTICKED_PERIODS = 2,      /* CPU that a thread may use without a tick before it is looked at from outside */
+    WAITS_PERIODS = 8,         /* CPU that is not given to a stack known as a wait; more than that is no wait's */
+    WAITS_KNOWN = 4,           /* stacks remembered as waits, a thread */
     PROGRESS_SPAN_NS = 60000,  /* a thread without the GIL works, rather than enters or leaves a wait, ... */
     PROGRESS_LEAST_NS = 30000, /* ... when its clock moves so much in that span */
     LEAVING_TICKS = 3          /* ticks that a thread without its state is waited for */
@@ -32,6 +35,8 @@ struct watched {
     bool last_stands;       /* ... and known to stand while the clock shows it */
     profile_stack stood_in; /* where it stood still at the last look, if it did: ... */
     bool stood;             /* ... what it has waited since then began there */
+    profile_stack waits[WAITS_KNOWN]; /* stacks in which it was seen to wait */
+    uint8_t waits_next;
     bool empty;             /* no Python frame at the last look */
     uint8_t leaving, postponed;
 };
@@ -201,9 +206,12 @@ static void take_drops(const struct look *look, struct thread *record)
     counters->handler_ns += atomic_exchange(&record->handler_ns, 0);
 }
 
-static void sampled(const struct look *look)
+/* A stack was recorded; cut: frames of it that were left out. */
+static void sampled(const struct look *look, uint32_t cut)
 {
     look->window->counters.samples++;
+    if (cut)
+        look->window->counters.limits[LIMIT_depth]++;
 }
 
 /* --- CPU ticks --- */
@@ -241,16 +249,41 @@ static void wait_where_it_stood(const struct look *look, struct watched *watched
     watched->stood = false;
 }
 
+static bool is_known_wait(const struct watched *watched, profile_stack stack)
+{
+    for (int i = 0; i < WAITS_KNOWN; i++)
+        if (watched->waits[i] == stack && stack != PROFILE_ROOT)
+            return true;
+    return false;
+}
+
+static void know_wait(struct watched *watched, profile_stack stack)
+{
+    if (!is_known_wait(watched, stack))
+        watched->waits[watched->waits_next++ % WAITS_KNOWN] = stack;
+}
+
+/* Seen while it ran: the stack takes what is outstanding. But a thread that has
+ * just woken from a wait, or enters one, still stands in it with the GIL held,
+ * and used next to nothing there: what it did before is another stack's. */
+static void run_in(const struct look *look, struct watched *watched, uint64_t cpu, profile_stack stack)
+{
+    uint64_t outstanding = cpu > watched->account.booked_cpu ? cpu - watched->account.booked_cpu : 0;
+    if (is_known_wait(watched, stack) && outstanding < WAITS_PERIODS * look->watch->options.period_ns)
+        return;
+    account_run(&watched->account, look->book, cpu, stack);
+}
+
 static void take_tick(const struct look *look, struct watched *watched, const struct ring *ring)
 {
     uint64_t header = ring_peek(ring, 0);
     profile_stack stack = stacks_intern(look->stacks, look->watch->one);
     look->window->counters.ticks_due++;
     look->window->counters.ticks_taken++;
-    sampled(look);
+    sampled(look, look->watch->one->cut);
     if (is_wait(header >> 8 & 255))
         return;
-    account_run(&watched->account, look->book, ring_peek(ring, 1), stack);
+    run_in(look, watched, ring_peek(ring, 1), stack);
     watched->last = stack;
     watched->last_stands = false;
 }
@@ -302,7 +335,7 @@ static void wait_in(const struct look *look, struct watched *watched, profile_st
     if (waiting > 0)
         loop_time(look, watched, stack, (uint64_t)waiting);
     account_wait(&watched->account, look->book, stack);
-    sampled(look);
+    sampled(look, 0);
 }
 
 static bool has_ticks(const struct look *look, const struct watched *watched)
@@ -353,8 +386,8 @@ static void run_from_outside(const struct look *look, struct watched *watched)
             continue;
         watched->last = stacks_intern(look->stacks, look->watch->one);
         watched->last_stands = false;
-        account_run(&watched->account, look->book, cpu, watched->last);
-        sampled(look);
+        run_in(look, watched, cpu, watched->last);
+        sampled(look, look->watch->one->cut);
         return;
     }
     look->window->counters.ticks_due++;
@@ -365,6 +398,13 @@ static bool is_unticked(const struct look *look, const struct watched *watched)
 {
     uint64_t outstanding = account_outstanding(&watched->account);
     return has_ticks(look, watched) ? outstanding > UNTICKED_PERIODS * look->watch->options.period_ns : outstanding > 0;
+}
+
+/* A thread that stands still while it holds the GIL and wants to run was
+ * preempted, most likely by us: it stands where it ran. */
+static bool is_preempted(const struct look *look, const struct watched *watched)
+{
+    return states_holds_gil(look->watch->options.target, watched->tstate) && task_is_runnable(watched->record->tid);
 }
 
 /* No Python frame at two looks in a row: what passes meanwhile is not Python's. */
@@ -403,8 +443,14 @@ static void read_stack(const struct look *look, struct watched *watched, uint64_
         return;
     watched->empty = false;
     watched->last = stacks_intern(look->stacks, look->watch->one);
+    if (states_gil_is_free(look->watch->options.target, watched->tstate))
+        know_wait(watched, watched->last);
+    else if (is_unticked(look, watched) && is_preempted(look, watched))
+        run_in(look, watched, cpu, watched->last);
     watched->last_cpu = cpu;
     watched->last_stands = look->watch->options.clock_precise;
+    if (look->watch->one->cut)
+        look->window->counters.limits[LIMIT_depth]++;
     wait_in(look, watched, watched->last);
 }
 
@@ -415,9 +461,12 @@ static void look_at(const struct look *look, struct watched *watched)
         return;
     drain(look, watched, false);
     account_look(&watched->account, clock_now(), cpu);
-    if (watched->last_stands && cpu == watched->last_cpu)
+    if (watched->last_stands && cpu == watched->last_cpu) {
+        /* A whole tick without a wake-up: one that waits for the GIL looks around
+         * every switch interval. */
+        know_wait(watched, watched->last);
         wait_in(look, watched, watched->last);
-    else if (look->watch->reading)
+    } else if (look->watch->reading)
         read_stack(look, watched, cpu);
 }
 
@@ -578,6 +627,7 @@ void watch_forget_stacks(struct watch *watch)
         if (watch->by_record[i]) {
             watch->by_record[i]->last = watch->by_record[i]->stood_in = PROFILE_ROOT;
             watch->by_record[i]->last_stands = watch->by_record[i]->stood = false;
+            memset(watch->by_record[i]->waits, 0, sizeof watch->by_record[i]->waits);
         }
     }
 }

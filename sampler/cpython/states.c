@@ -160,17 +160,34 @@ bool states_is_of(const struct py_target *target, uintptr_t address, pid_t tid, 
            guard_word(address + (uintptr_t)layout->thread_native_id, &native_id) && native_id == (uint64_t)tid;
 }
 
+/* What the members gil_* are offsets from: 3.11 keeps the one GIL in the runtime. */
+static bool find_gil(const struct py_target *target, uintptr_t address, uintptr_t *gil)
+{
+    const struct layout *layout = &target->layout;
+    uintptr_t interp;
+
+    *gil = target->runtime;
+    return layout->interp_gil == LAYOUT_NONE ||
+           (read_pointer(address, layout->thread_interp, &interp) && read_pointer(interp, layout->interp_gil, gil));
+}
+
 /* Whether the GIL's own words say so. A thread that is just taking the GIL has
  * set locked but not yet last_holder, hence the active bit as well. */
 static bool gil_is_of(const struct py_target *target, uintptr_t address)
 {
     const struct layout *layout = &target->layout;
-    uintptr_t interp, gil, holder;
+    uintptr_t gil, holder;
     int32_t locked;
 
-    return read_pointer(address, layout->thread_interp, &interp) && read_pointer(interp, layout->interp_gil, &gil) &&
-           read_int(gil, layout->gil_locked, &locked) && locked == 1 &&
+    return find_gil(target, address, &gil) && read_int(gil, layout->gil_locked, &locked) && locked == 1 &&
            read_pointer(gil, layout->gil_last_holder, &holder) && holder == address;
+}
+
+bool states_gil_is_free(const struct py_target *target, uintptr_t address)
+{
+    uintptr_t gil;
+    int32_t locked;
+    return find_gil(target, address, &gil) && read_int(gil, target->layout.gil_locked, &locked) && locked == 0;
 }
 
 bool states_holds_gil(const struct py_target *target, uintptr_t address)

@@ -54,6 +54,10 @@ bool states_is_of(const struct py_target *target, uintptr_t address, pid_t tid, 
 /* Whether the thread state holds its interpreter's GIL now. */
 bool states_holds_gil(const struct py_target *target, uintptr_t address);
 
+/* Whether nobody holds the GIL of this thread state's interpreter now: then a
+ * thread that stands still does not wait for it. False when unreadable. */
+bool states_gil_is_free(const struct py_target *target, uintptr_t address);
+
 /* [handler] Finds the calling thread's own state among at most `look` of the
  * newest ones; an active one wins. 0: none. */
 uintptr_t states_find_own(const struct py_target *target, pid_t tid, pthread_t self, uint32_t look);
