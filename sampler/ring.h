@@ -5,7 +5,9 @@
  * One producer (the handler on that thread, which cannot interrupt itself), one
  * consumer (the sampler). Words of eight bytes in the thread's own space
  * (hooks/threads.h). A record is written word by word and becomes visible as a
- * whole by ring_commit; what was begun and not committed never was there.
+ * whole by ring_commit; what was begun and not committed never was there. A
+ * record that finds the ring empty begins at its first word again, so a large
+ * ring touches no more memory than its longest backlog.
  *
  * A record is a header and a sequence of tagged entries, leaf first:
  *   word 0  RING_RECORD | flags << 8 | words << 16 (whole record) | entries << 32
@@ -38,6 +40,7 @@ enum {
 struct ring {
     _Atomic uint32_t head; /* words ever written; the producer's */
     _Atomic uint32_t tail; /* words ever read; the consumer's */
+    _Atomic uint32_t from; /* where the oldest unread record begins, if that is after tail; the producer's */
     uint32_t words;        /* capacity, a power of two */
     uint32_t writing;      /* the producer's place in an open record */
     uint64_t word[];
@@ -53,20 +56,31 @@ static inline struct ring *ring_init(void *space, uint32_t bytes)
     ring->words = power;
     ring->writing = 0;
     atomic_store_explicit(&ring->head, 0, memory_order_relaxed);
+    atomic_store_explicit(&ring->from, 0, memory_order_relaxed);
     atomic_store_explicit(&ring->tail, 0, memory_order_release);
     return ring;
 }
 
 /* --- producer --- */
 
-static inline void ring_open(struct ring *ring)
+static inline uint32_t ring_start_(const struct ring *ring)
 {
-    ring->writing = atomic_load_explicit(&ring->head, memory_order_relaxed);
+    uint32_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
+    bool empty = atomic_load_explicit(&ring->tail, memory_order_acquire) == head;
+    return empty ? (head + ring->words - 1) & ~(ring->words - 1) : head;
 }
 
-static inline uint32_t ring_room(const struct ring *ring)
+/* Begins a record; writing holds where it starts, until words are put. */
+static inline uint32_t ring_open(struct ring *ring)
 {
-    return ring->words - (ring->writing - atomic_load_explicit(&ring->tail, memory_order_acquire));
+    return ring->writing = ring_start_(ring);
+}
+
+static inline uint32_t ring_room(const struct ring *ring, uint32_t opened)
+{
+    uint32_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
+    uint32_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
+    return ring->words - (ring->writing - (tail == head ? opened : tail));
 }
 
 static inline void ring_put(struct ring *ring, uint64_t word)
@@ -74,22 +88,32 @@ static inline void ring_put(struct ring *ring, uint64_t word)
     ring->word[ring->writing++ & (ring->words - 1)] = word;
 }
 
-static inline void ring_commit(struct ring *ring)
+static inline void ring_commit(struct ring *ring, uint32_t opened)
 {
+    if (opened != atomic_load_explicit(&ring->head, memory_order_relaxed))
+        atomic_store_explicit(&ring->from, opened, memory_order_relaxed);
     atomic_store_explicit(&ring->head, ring->writing, memory_order_release);
 }
 
 /* A word of the open record, counted from its start. */
-static inline void ring_patch(struct ring *ring, uint32_t at, uint64_t word)
+static inline void ring_patch(struct ring *ring, uint32_t opened, uint32_t at, uint64_t word)
 {
-    ring->word[(atomic_load_explicit(&ring->head, memory_order_relaxed) + at) & (ring->words - 1)] = word;
+    ring->word[(opened + at) & (ring->words - 1)] = word;
 }
 
 /* --- consumer --- */
 
-static inline uint32_t ring_ready(const struct ring *ring)
+/* Words ready to be read; a record starts at the first. */
+static inline uint32_t ring_ready(struct ring *ring)
 {
-    return atomic_load_explicit(&ring->head, memory_order_acquire) - atomic_load_explicit(&ring->tail, memory_order_relaxed);
+    uint32_t head = atomic_load_explicit(&ring->head, memory_order_acquire);
+    uint32_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+    uint32_t from = atomic_load_explicit(&ring->from, memory_order_relaxed);
+    if (head != tail && from - tail < head - tail) { /* the words between are no record */
+        tail = from;
+        atomic_store_explicit(&ring->tail, tail, memory_order_release);
+    }
+    return head - tail;
 }
 
 static inline uint64_t ring_peek(const struct ring *ring, uint32_t at)

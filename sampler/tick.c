@@ -39,7 +39,7 @@ static uint64_t record_frame(struct ring *ring, const struct py_frame *frame, ui
 }
 
 /* Walks from the leaf; keeps what fits, counts what does not. */
-static enum frames_end walk_into(struct ring *ring, uintptr_t tstate, uint32_t *entries, uint32_t *cut)
+static enum frames_end walk_into(struct ring *ring, uint32_t opened, uintptr_t tstate, uint32_t *entries, uint32_t *cut)
 {
     struct frames_walk walk;
     struct py_frame frame;
@@ -47,7 +47,7 @@ static enum frames_end walk_into(struct ring *ring, uintptr_t tstate, uint32_t *
     while (frames_next(&walk, &frame)) {
         if (frame.kind != FRAME_PYTHON)
             continue;
-        if (*cut == 0 && *entries < tick.options.depth && record_frame(ring, &frame, ring_room(ring)))
+        if (*cut == 0 && *entries < tick.options.depth && record_frame(ring, &frame, ring_room(ring, opened)))
             ++*entries;
         else
             ++*cut;
@@ -68,13 +68,13 @@ static void write_record(struct thread *self, uintptr_t tstate, const void *ucon
     uint64_t flags = (states_holds_gil(tick.options.target, tstate) ? RING_HOLDS_GIL : 0) |
                      (interrupted_in_syscall(ucontext) ? RING_IN_SYSCALL : 0);
 
-    ring_open(ring);
-    if (ring_room(ring) < RING_HEADER_WORDS + 3) {
+    uint32_t opened = ring_open(ring);
+    if (ring_room(ring, opened) < RING_HEADER_WORDS + 3) {
         drop(&self->dropped_full);
         return;
     }
     ring->writing += RING_HEADER_WORDS;
-    switch (walk_into(ring, tstate, &entries, &cut)) {
+    switch (walk_into(ring, opened, tstate, &entries, &cut)) {
     case FRAMES_COMPLETE:
     case FRAMES_LIMIT:
         break;
@@ -92,12 +92,12 @@ static void write_record(struct thread *self, uintptr_t tstate, const void *ucon
             drop(&self->dropped_full);
         return;
     }
-    uint64_t words = ring->writing - atomic_load_explicit(&ring->head, memory_order_relaxed);
-    ring_patch(ring, 0, RING_RECORD | flags << 8 | words << 16 | (uint64_t)entries << 32);
-    ring_patch(ring, 1, cpu);
-    ring_patch(ring, 2, now);
-    ring_patch(ring, 3, cut);
-    ring_commit(ring);
+    uint64_t words = ring->writing - opened;
+    ring_patch(ring, opened, 0, RING_RECORD | flags << 8 | words << 16 | (uint64_t)entries << 32);
+    ring_patch(ring, opened, 1, cpu);
+    ring_patch(ring, opened, 2, now);
+    ring_patch(ring, opened, 3, cut);
+    ring_commit(ring, opened);
     atomic_fetch_add_explicit(&self->handler_ns, clock_self() - cpu, memory_order_relaxed);
 }
 

@@ -274,7 +274,7 @@ static void run_in(const struct look *look, struct watched *watched, uint64_t cp
     account_run(&watched->account, look->book, cpu, stack);
 }
 
-static void take_tick(const struct look *look, struct watched *watched, const struct ring *ring)
+static void take_tick(const struct look *look, struct watched *watched, struct ring *ring)
 {
     uint64_t header = ring_peek(ring, 0);
     profile_stack stack = stacks_intern(look->stacks, look->watch->one);
