@@ -34,11 +34,11 @@
 enum { DORMANT, DECIDING, INERT, ACTIVE };
 enum {
     END_WAIT_MS = 20,
-    RING_BYTES = 65536,  /* for one thread's CPU ticks at rates that the kernel's tick allows: a ring of
-                            32 KiB (a power of two of words) and its head. Address space: no more pages
+    RING_BYTES = 131072, /* for one thread's CPU ticks at rates that the kernel's tick allows: a ring of
+                            64 KiB (a power of two of words) and its head. Address space: no more pages
                             are touched than the longest backlog fills, one or two as a rule */
     RING_RATE = 250,
-    RING_LARGEST = 1 << 20
+    RING_LARGEST = 1 << 22
 };
 
 extern char **environ;
