@@ -335,6 +335,14 @@ static void keep_self(struct thread *record)
     atomic_store(&alive, adopted ? 0 : 1);
 }
 
+/* All that were ever taken read as zeros from now on. */
+static void drop_spaces(uint32_t count)
+{
+    uint32_t size = 0;
+    const uint8_t *last = count ? space_of(count - 1, &size) : spaces;
+    madvise(spaces, (size_t)(last - spaces) + size, MADV_DONTNEED);
+}
+
 void threads_postfork_child(void)
 {
     real_postfork_child();
@@ -344,11 +352,11 @@ void threads_postfork_child(void)
     atomic_store(&free_head, 0);
     atomic_store(&alive, 0);
     atomic_store(&without_record, 0);
+    drop_spaces(count);
     for (uint32_t i = count; i-- > 0;) {
         struct thread *record = &records[i];
         record->index = i; /* the taker may have been cut off by the fork */
         record->space = space_of(i, &record->space_size);
-        madvise(record->space, record->space_size, MADV_DONTNEED); /* reads as zeros from now on */
         if (record == self)
             keep_self(record);
         else

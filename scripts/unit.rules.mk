@@ -44,7 +44,20 @@ $(B)/check_unit_fake: $(B)/unit/main_fake.o $(UNIT_FAKE_OBJ) $(B)/unit/modules.a
 # A fork takes all of jemalloc's locks, more than ThreadSanitizer's deadlock
 # detector can count.
 check-unit: export TSAN_OPTIONS = detect_deadlocks=0
+# Every binary is run; the last line sums them up.
 check-unit: $(UNIT_BINARIES)
-	$(Q)for binary in $^; do $$binary || exit 1; done
+	$(Q)for binary in $^; do $$binary || echo "$$binary failed"; done | tee $(B)/unit.log
+	$(Q)awk '/^[0-9]+ passed, [0-9]+ failed$$/ { passed += $$1; failed += $$3; ran++ } \
+	    / failed$$/ && !/passed/ { bad = 1 } \
+	    END { print passed + 0 " passed, " failed + 0 " failed"; exit bad || failed || ran != $(words $(UNIT_BINARIES)) }' $(B)/unit.log
+
+# The floor's suites under valgrind. Not sigaction: valgrind's own frames and
+# flags are what an application then sees, with us or without.
+UNIT_VALGRIND := clock futex guard threads timer mem log task slot
+.PHONY: check-unit-valgrind
+check-unit-valgrind: $(B)/check_unit
+	$(Q)APROF_TEST_VALGRIND=1 valgrind -q --error-exitcode=9 --trace-children=no --suppressions=tests/unit/valgrind.supp \
+	    $< $(UNIT_VALGRIND) 2> $(B)/valgrind.log || \
+	    { cat $(B)/valgrind.log; exit 1; }
 
 -include $(UNIT_OBJ:.o=.d) $(UNIT_FAKE_OBJ:.o=.d)

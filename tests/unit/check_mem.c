@@ -3,6 +3,7 @@
 
 #include <check.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -139,6 +140,40 @@ START_TEST(a_forked_child_starts_anew)
 }
 END_TEST
 
+static _Atomic int busy_stop;
+
+static void *busy(void *arg)
+{
+    void *blocks[64] = {NULL};
+    for (unsigned i = 0; !busy_stop; i++) {
+        mem_free(blocks[i % 64]);
+        blocks[i % 64] = mem_alloc(1 + i * 7919 % 20000);
+    }
+    return NULL;
+}
+
+START_TEST(forks_in_the_middle_of_allocation_do_not_hang)
+{
+    pthread_t thread;
+    ck_assert_int_eq(mem_init(16 * MIB), 0);
+    pthread_create(&thread, NULL, busy, NULL);
+    int forks = getenv("APROF_TEST_VALGRIND") ? 3 : 300; /* it runs one thread at a time, for long */
+    for (int i = 0; i < forks; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            mem_postfork_child();
+            void *block = mem_zalloc(50000);
+            _exit(block && mem_used() >= 50000 ? 0 : 1);
+        }
+        int status;
+        ck_assert_int_eq(waitpid(child, &status, 0), child);
+        ck_assert_int_eq(status, 0);
+    }
+    busy_stop = 1;
+    pthread_join(thread, NULL);
+}
+END_TEST
+
 Suite *suite_mem(void)
 {
     Suite *suite = suite_create("mem");
@@ -150,6 +185,8 @@ Suite *suite_mem(void)
     tcase_add_test(tests, the_applications_heap_is_not_touched);
     tcase_add_test(tests, the_applications_settings_do_not_reach_us);
     tcase_add_test(tests, a_forked_child_starts_anew);
+    tcase_set_timeout(tests, 60);
+    tcase_add_test(tests, forks_in_the_middle_of_allocation_do_not_hang);
     suite_add_tcase(suite, tests);
     return suite;
 }

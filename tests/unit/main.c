@@ -4,6 +4,7 @@
  * With arguments only the suites named: check_unit guard mem.
  */
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,7 +36,8 @@ int main(int argc, char **argv)
         if (is_wanted(suites[i].name, argc, argv))
             srunner_add_suite(runner, suites[i].make());
     srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
+    int failed = srunner_ntests_failed(runner), passed = srunner_ntests_run(runner) - failed;
+    printf("%d passed, %d failed\n", passed, failed);
     srunner_free(runner);
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
