@@ -136,6 +136,7 @@ static void begin(void)
 
 /* --- what a window is --- */
 
+/* profile NULL: nothing is in it yet. */
 static const struct metadata *describe(struct metadata *metadata, const struct profile *profile, const struct window *window)
 {
     uint64_t span = window->end_us - window->start_us;
@@ -153,7 +154,8 @@ static const struct metadata *describe(struct metadata *metadata, const struct p
     memcpy(metadata->loops, window->loops, sizeof metadata->loops);
     for (int i = 0; i < METRIC_COUNT; i++)
         metadata->metrics[i].recorded = spooling.config->metrics >> i & 1;
-    metadata_of_profile(metadata, profile);
+    if (profile)
+        metadata_of_profile(metadata, profile);
     return metadata;
 }
 
@@ -173,7 +175,7 @@ static int seal(struct profile *profile, const struct window *window, const stru
 {
     struct metadata metadata, following;
     return spooling.spool ? spool_seal(spooling.spool, profile, describe(&metadata, profile, window),
-                                       next ? describe(&following, profile, next) : NULL)
+                                       next ? describe(&following, NULL, next) : NULL)
                           : 0;
 }
 

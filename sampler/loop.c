@@ -149,9 +149,12 @@ static void clear_profile(void)
 
 static void tick_once(void);
 
-/* Ends the window for this reason; goes_on: another one follows. Where it cannot
- * be sealed (a full disk), its live files are whole, and it goes on. */
-static void end_window(const char *reason, bool goes_on)
+/* What comes after a window. */
+enum after { NOTHING, NEXT_WINDOW, MAYBE_NEXT /* if the exec fails: opened when there is something for it */ };
+
+/* Ends the window for this reason. Where it cannot be sealed (a full disk), its
+ * live files are whole, and it goes on. */
+static void end_window(const char *reason, enum after after)
 {
     struct window ended;
     tick_once();
@@ -164,7 +167,7 @@ static void end_window(const char *reason, bool goes_on)
     struct account_book book = loop.book;
     open_window(ended.number + 1);
     options.output->flush(loop.profile, &ended);
-    if (options.output->seal(loop.profile, &ended, goes_on ? &loop.window : NULL) < 0 && goes_on) {
+    if (options.output->seal(loop.profile, &ended, after == NEXT_WINDOW ? &loop.window : NULL) < 0 && after != NOTHING) {
         loop.window = ended;
         loop.window.ended = "open";
         loop.window_process_cpu = process_cpu;
@@ -247,7 +250,7 @@ static void take_tick(uint64_t now)
     back_off();
     loop.due_ns = clock_now() + jittered(loop.interval_ns);
     if (now >= loop.window_end_ns)
-        end_window("window", true);
+        end_window("window", NEXT_WINDOW);
 }
 
 /* --- the life of a runtime --- */
@@ -304,7 +307,7 @@ static void end_life(const char *reason)
     if (!loop.sampling_ns)
         return;
     tick_enable(false);
-    end_window(reason, false);
+    end_window(reason, NOTHING);
     watch_disarm(loop.watch);
     watch_free(loop.watch);
     loop.watch = NULL;
@@ -372,7 +375,7 @@ static bool answer(uint32_t asked)
         if (asked & LOOP_EXIT)
             end_life("exit");
         else if (asked & LOOP_EXEC)
-            end_window("exec", true);
+            end_window("exec", MAYBE_NEXT);
         else if (asked & (LOOP_LAST_TICK | LOOP_PAUSE))
             last_tick();
         if (loop.sampling_ns && asked & LOOP_PAUSE) {
