@@ -64,12 +64,11 @@ def pool(how):
         truth, spool, result = h.run_oracle(python, "pools.py", how)
         time.sleep(0.1)
         lost = 0.1 if how == "terminate" else 0
-        for pid, cpu in truth["workers"].items():
+        for pid, (cpu, burnt) in truth["workers"].items():
             processes = spool.by_pid(int(pid))
             need(len(processes) == 1, "worker %s has %d spools", pid, len(processes))
             found = processes[0].total("cpu") / 1e6
-            burnt = cpu - 0.06  # a spawned worker's clock holds its start
-            need(burnt - lost - 0.02 * cpu <= found <= 1.01 * cpu + 0.05, "worker %s: %.3f of %.3f s", pid, found, cpu)
+            need(0.98 * burnt - lost - TICK <= found <= 1.01 * cpu + 0.05, "worker %s: %.3f of %.3f s", pid, found, cpu)
             frames = [f for f, _ in processes[0].stacks("cpu") if any(x.name == "task" for x in f)]
             need(frames, "worker %s: `task` is in no stack", pid)
         need(len(spool.by_pid(truth["pid"])) == 1, "%d spools of the parent", len(spool.by_pid(truth["pid"])))

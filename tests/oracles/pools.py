@@ -9,9 +9,11 @@ from truth import burn, leave
 
 
 def task(n):
+    before = time.thread_time()
     burn(0.1)
+    burnt = time.thread_time() - before
     time.sleep(0.01)
-    return os.getpid(), time.process_time()
+    return os.getpid(), time.process_time(), burnt
 
 
 def main():
@@ -24,8 +26,9 @@ def main():
     pool.close()
     pool.join()
     used = {}
-    for pid, cpu in done:
-        used[pid] = max(cpu, used.get(pid, 0))
+    for pid, cpu, burnt in done:
+        whole, tasks = used.get(pid, (0, 0))
+        used[pid] = max(cpu, whole), tasks + burnt
     leave({"workers": used, "pid": os.getpid(), "cpu": time.process_time()})
 
 
