@@ -214,6 +214,28 @@ static void sampled(const struct look *look, uint32_t cut)
         look->window->counters.limits[LIMIT_depth]++;
 }
 
+/* --- event loops --- */
+
+static void loop_time(const struct look *look, const struct watched *watched, profile_stack stack, uint64_t ns)
+{
+    struct window *window = look->window;
+    uint32_t flags = profile_stack_flags(look->stacks->profile, stack), i = 0;
+    uint32_t tid = (uint32_t)watched->record->tid;
+    if (!(flags & STACK_IN_LOOP))
+        return;
+    while (i < window->loops_count && window->loops[i].thread != tid)
+        i++;
+    if (i == window->loops_count) {
+        if (i == LOOPS_SHOWN)
+            return;
+        window->loops[window->loops_count++] = (struct loop_time){tid, 0, 0};
+    }
+    if (flags & STACK_IDLE)
+        window->loops[i].idle_ns += ns;
+    else
+        window->loops[i].busy_ns += ns;
+}
+
 /* --- CPU ticks --- */
 
 /* The record at the ring's tail, as a copy. */
@@ -271,6 +293,7 @@ static void run_in(const struct look *look, struct watched *watched, uint64_t cp
     uint64_t outstanding = cpu > watched->account.booked_cpu ? cpu - watched->account.booked_cpu : 0;
     if (is_known_wait(watched, stack) && outstanding < WAITS_PERIODS * look->watch->options.period_ns)
         return;
+    loop_time(look, watched, stack, outstanding);
     account_run(&watched->account, look->book, cpu, stack);
 }
 
@@ -306,26 +329,6 @@ static void drain(const struct look *look, struct watched *watched, bool final)
 }
 
 /* --- reading from outside --- */
-
-static void loop_time(const struct look *look, const struct watched *watched, profile_stack stack, uint64_t ns)
-{
-    struct window *window = look->window;
-    uint32_t flags = profile_stack_flags(look->stacks->profile, stack), i = 0;
-    uint32_t tid = (uint32_t)watched->record->tid;
-    if (!(flags & STACK_IN_LOOP))
-        return;
-    while (i < window->loops_count && window->loops[i].thread != tid)
-        i++;
-    if (i == window->loops_count) {
-        if (i == LOOPS_SHOWN)
-            return;
-        window->loops[window->loops_count++] = (struct loop_time){tid, 0, 0};
-    }
-    if (flags & STACK_IDLE)
-        window->loops[i].idle_ns += ns;
-    else
-        window->loops[i].busy_ns += ns;
-}
 
 static void wait_in(const struct look *look, struct watched *watched, profile_stack stack)
 {
