@@ -63,24 +63,27 @@ static inline struct ring *ring_init(void *space, uint32_t bytes)
 
 /* --- producer --- */
 
-static inline uint32_t ring_start_(const struct ring *ring)
+/* Where the oldest unread record begins: words between tail and it are no record. */
+static inline uint32_t ring_oldest_(const struct ring *ring, uint32_t head, uint32_t tail)
 {
-    uint32_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
-    bool empty = atomic_load_explicit(&ring->tail, memory_order_acquire) == head;
-    return empty ? (head + ring->words - 1) & ~(ring->words - 1) : head;
+    uint32_t from = atomic_load_explicit(&ring->from, memory_order_relaxed);
+    return from - tail < head - tail ? from : tail;
 }
 
 /* Begins a record; writing holds where it starts, until words are put. */
 static inline uint32_t ring_open(struct ring *ring)
 {
-    return ring->writing = ring_start_(ring);
+    uint32_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
+    bool empty = atomic_load_explicit(&ring->tail, memory_order_acquire) == head;
+    ring->writing = empty ? (head + ring->words - 1) & ~(ring->words - 1) : head;
+    return ring->writing;
 }
 
 static inline uint32_t ring_room(const struct ring *ring, uint32_t opened)
 {
     uint32_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
     uint32_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
-    return ring->words - (ring->writing - (tail == head ? opened : tail));
+    return ring->words - (ring->writing - (tail == head ? opened : ring_oldest_(ring, head, tail)));
 }
 
 static inline void ring_put(struct ring *ring, uint64_t word)
@@ -108,12 +111,10 @@ static inline uint32_t ring_ready(struct ring *ring)
 {
     uint32_t head = atomic_load_explicit(&ring->head, memory_order_acquire);
     uint32_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
-    uint32_t from = atomic_load_explicit(&ring->from, memory_order_relaxed);
-    if (head != tail && from - tail < head - tail) { /* the words between are no record */
-        tail = from;
-        atomic_store_explicit(&ring->tail, tail, memory_order_release);
-    }
-    return head - tail;
+    uint32_t oldest = ring_oldest_(ring, head, tail);
+    if (oldest != tail)
+        atomic_store_explicit(&ring->tail, oldest, memory_order_release);
+    return head - oldest;
 }
 
 static inline uint64_t ring_peek(const struct ring *ring, uint32_t at)

@@ -16,8 +16,10 @@
 enum {
     RECORDS_MAX = 4096,        /* records of hooks/threads.h */
     POSTPONED_MAX = 3,         /* ticks that a record waits for names that another thread is still writing */
-    OUTSIDE_TRIES = 4,         /* of reading a running thread from outside */
-    UNTICKED_PERIODS = 2,      /* CPU that a thread may use without a tick before it is looked at from outside */
+    OUTSIDE_TRIES = 12,        /* of reading a running thread from outside: few would favour quiet code */
+    UNTICKED_PERIODS = 2,      /* CPU that a thread may use without a tick before it is looked at from outside ... */
+    RUNNING_PERIODS = 3,       /* ... and before that is tried while it runs, which is less exact than a look at a
+                                  thread that was preempted */
     WAITS_PERIODS = 8,         /* CPU that is not given to a stack known as a wait; more than that is no wait's */
     WAITS_KNOWN = 4,           /* stacks remembered as waits, a thread */
     PROGRESS_SPAN_NS = 60000,  /* a thread without the GIL works, rather than enters or leaves a wait, ... */
@@ -397,10 +399,10 @@ static void run_from_outside(const struct look *look, struct watched *watched)
     look->window->counters.dropped[DROP_torn]++;
 }
 
-static bool is_unticked(const struct look *look, const struct watched *watched)
+static bool is_unticked(const struct look *look, const struct watched *watched, uint32_t periods)
 {
     uint64_t outstanding = account_outstanding(&watched->account);
-    return has_ticks(look, watched) ? outstanding > UNTICKED_PERIODS * look->watch->options.period_ns : outstanding > 0;
+    return has_ticks(look, watched) ? outstanding > periods * look->watch->options.period_ns : outstanding > 0;
 }
 
 /* A thread that stands still while it holds the GIL and wants to run was
@@ -428,7 +430,7 @@ static void read_stack(const struct look *look, struct watched *watched, uint64_
         return;
     if (after != cpu) {
         wait_where_it_stood(look, watched);
-        if (is_unticked(look, watched))
+        if (is_unticked(look, watched, RUNNING_PERIODS))
             run_from_outside(look, watched);
         return;
     }
@@ -448,7 +450,7 @@ static void read_stack(const struct look *look, struct watched *watched, uint64_
     watched->last = stacks_intern(look->stacks, look->watch->one);
     if (states_gil_is_free(look->watch->options.target, watched->tstate))
         know_wait(watched, watched->last);
-    else if (is_unticked(look, watched) && is_preempted(look, watched))
+    else if (is_unticked(look, watched, UNTICKED_PERIODS) && is_preempted(look, watched))
         run_in(look, watched, cpu, watched->last);
     watched->last_cpu = cpu;
     watched->last_stands = look->watch->options.clock_precise;
