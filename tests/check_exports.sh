@@ -1,6 +1,6 @@
 #!/bin/sh
 # What the library shows to, and asks of, the C library: tests/check_exports.sh
-# [build/libaprof.so]. One line a check, "ok" or "failed"; the exit status counts.
+# [build/libaprof.so]. One line a check, "ok", "failed" or "skipped", then their sums.
 #
 # Why each matters: an export too many changes the application; a needed library
 # or a symbol that another libc lacks makes every musl program exit 127 when a
@@ -10,21 +10,27 @@
 set -u
 cd "$(dirname "$0")/.." || exit 2
 lib=${1:-build/libaprof.so}
-failed=0
+passed=0 failed=0 skipped=0
 work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT
 export LC_ALL=C
+
+skip() {
+    skipped=$((skipped + 1))
+    printf 'skipped: %s\n' "$1"
+}
 
 report() { # name, file with what is wrong: empty is well
     if [ -s "$2" ]; then
         failed=$((failed + 1))
         printf 'failed: %s: %s\n' "$1" "$(tr '\n' ' ' < "$2")"
     else
+        passed=$((passed + 1))
         printf 'ok: %s\n' "$1"
     fi
 }
 
-[ -f "$lib" ] || { echo "failed: there is no $lib"; exit 1; }
+[ -f "$lib" ] || { echo "failed: there is no $lib"; echo "0 passed, 1 failed"; exit 1; }
 
 # What export.map names, what the library defines, and nothing else.
 sed -e 's,/\*.*\*/,,' -n -e '/global:/,/local:/p' preload/export.map | tr ';' '\n' |
@@ -67,7 +73,7 @@ if [ -n "$musl" ]; then
     comm -23 "$work/strong" "$work/musl" > "$work/wrong"
     report "musl has every symbol that must be there" "$work/wrong"
 else
-    echo "skipped: musl's libc is not installed (musl-tools)"
+    skip "musl's libc is not installed (musl-tools)"
 fi
 
 if command -v musl-gcc > /dev/null; then
@@ -97,7 +103,8 @@ EOF
     fi
     report "a musl program runs the same: output and exit status" "$work/wrong"
 else
-    echo "skipped: no musl-gcc (musl-tools)"
+    skip "no musl-gcc (musl-tools)"
 fi
 
+printf '%d passed, %d failed%s\n' $passed $failed "$([ $skipped -eq 0 ] || echo ", $skipped skipped")"
 [ $failed -eq 0 ]
