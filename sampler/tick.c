@@ -16,11 +16,13 @@
 enum {
     WALK_FACTOR = 4,     /* frames walked at most, in depths: to find the bottom and count what is cut */
     OWN_STATES = 64,     /* newest thread states looked at for our own */
+    JITTERED_TICKS = 2,  /* periods of so many kernel ticks or more are jittered; shorter ones follow the kernel's */
     STACK_NEEDED = 24576 /* on an alternate stack: our frames, and the signal frame of a guarded fault (AVX-512: 3 KiB, AMX: 11 KiB) */
 };
 
 static struct {
     struct tick_options options;
+    uint64_t kernel_tick; /* 0: timers do not depend on it */
     _Atomic bool enabled;
     void (*_Atomic on_any)(void);
 } tick;
@@ -144,6 +146,29 @@ static struct thread *own_record(void *cookie)
     return self == record ? self : NULL;
 }
 
+/* A number that looks random: clocks, mixed. */
+static uint64_t mixed(uint64_t x)
+{
+    x ^= x >> 33;
+    x *= 0xff51afd7ed558ccdu;
+    x ^= x >> 33;
+    x *= 0xc4ceb9fe1a85ec53u;
+    return x ^ x >> 33;
+}
+
+/* The next expiry between half a period and one and a half, so that a program
+ * whose own cycle is a multiple of the period is not always met at the same
+ * places. The kernel looks at CPU timers on its tick: half of one too late on
+ * average, taken off here. The period stays armed behind it, should a signal be
+ * lost. */
+static void jitter_next(const struct thread *self)
+{
+    uint64_t period = tick.options.period_ns, x = mixed(clock_now() ^ (uintptr_t)self);
+    int id = atomic_load_explicit(&self->timer, memory_order_relaxed);
+    if (id >= 0 && period >= JITTERED_TICKS * tick.kernel_tick)
+        timer_set_period(id, period / 2 + x % period - tick.kernel_tick / 2, period);
+}
+
 static bool tick_handle(int signo, siginfo_t *info, void *ucontext)
 {
     int saved = errno;
@@ -155,8 +180,10 @@ static bool tick_handle(int signo, siginfo_t *info, void *ucontext)
         on_any();
     if (atomic_load_explicit(&tick.enabled, memory_order_acquire)) {
         struct thread *self = own_record(cookie);
-        if (self)
+        if (self) {
             take_sample(self, ucontext);
+            jitter_next(self);
+        }
     }
     errno = saved;
     return true;
@@ -165,14 +192,10 @@ static bool tick_handle(int signo, siginfo_t *info, void *ucontext)
 /* --- timers --- */
 
 /* Spread over (0, period]: threads that live less than a period are seen in
- * proportion. Not for secrets: a mixed clock. */
+ * proportion. */
 static uint64_t random_first(const struct thread *thread)
 {
-    uint64_t x = clock_now() ^ atomic_load(&thread->birth) * 0x9e3779b97f4a7c15u;
-    x ^= x >> 33;
-    x *= 0xff51afd7ed558ccdu;
-    x ^= x >> 33;
-    return 1 + x % tick.options.period_ns;
+    return 1 + mixed(clock_now() ^ atomic_load(&thread->birth) * 0x9e3779b97f4a7c15u) % tick.options.period_ns;
 }
 
 bool tick_arm(struct thread *thread)
@@ -208,6 +231,7 @@ static void born(struct thread *self)
 int tick_start(const struct tick_options *options)
 {
     tick.options = *options;
+    tick.kernel_tick = options->clock == TIMER_CPU ? clock_kernel_tick() : 0;
     threads_on_birth(born);
     return sigaction_claim(TIMER_SIGNAL, tick_handle);
 }

@@ -281,9 +281,10 @@ static bool is_known_wait(const struct watched *watched, profile_stack stack)
     return false;
 }
 
+/* It stands still, and not for want of a CPU or of the GIL. */
 static void know_wait(struct watched *watched, profile_stack stack)
 {
-    if (!is_known_wait(watched, stack))
+    if (!is_known_wait(watched, stack) && !task_is_runnable(watched->record->tid))
         watched->waits[watched->waits_next++ % WAITS_KNOWN] = stack;
 }
 
@@ -469,7 +470,8 @@ static void look_at(const struct look *look, struct watched *watched)
     if (watched->last_stands && cpu == watched->last_cpu) {
         /* A whole tick without a wake-up: one that waits for the GIL looks around
          * every switch interval. */
-        know_wait(watched, watched->last);
+        if (!states_holds_gil(look->watch->options.target, watched->tstate))
+            know_wait(watched, watched->last);
         wait_in(look, watched, watched->last);
     } else if (look->watch->reading)
         read_stack(look, watched, cpu);
