@@ -18,7 +18,7 @@ enum {
     POSTPONED_MAX = 3,         /* ticks that a record waits for names that another thread is still writing */
     OUTSIDE_TRIES = 12,        /* of reading a running thread from outside: few would favour quiet code */
     UNTICKED_PERIODS = 2,      /* CPU that a thread may use without a tick before it is looked at from outside ... */
-    RUNNING_PERIODS = 3,       /* ... and before that is tried while it runs, which is less exact than a look at a
+    RUNNING_PERIODS = 4,       /* ... and before that is tried while it runs, which is less exact than a look at a
                                   thread that was preempted */
     WAITS_PERIODS = 8,         /* CPU that is not given to a stack known as a wait; more than that is no wait's */
     WAITS_KNOWN = 4,           /* stacks remembered as waits, a thread */
