@@ -376,7 +376,7 @@ static bool answer(uint32_t asked)
             end_life("exit");
         else if (asked & LOOP_EXEC)
             end_window("exec", MAYBE_NEXT);
-        else if (asked & (LOOP_LAST_TICK | LOOP_PAUSE))
+        else if (asked & LOOP_LAST_TICK)
             last_tick();
         if (loop.sampling_ns && asked & LOOP_PAUSE) {
             options.output->pause(loop.profile, &loop.window);

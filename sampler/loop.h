@@ -66,7 +66,7 @@ enum loop_request {
     LOOP_LAST_TICK = 1, /* one more tick, everything on disk */
     LOOP_EXIT = 2,      /* that, and the end: window sealed, thread leaves */
     LOOP_EXEC = 4,      /* one more tick, window sealed; goes on if the exec fails */
-    LOOP_PAUSE = 8      /* one more tick, files put aside, thread leaves; loop_start comes back */
+    LOOP_PAUSE = 8      /* files put aside, thread leaves at once; loop_start comes back */
 };
 
 /* [application thread] Asks and waits until deadline_ns at most. True when it was
