@@ -177,11 +177,12 @@ static void say_bad_value(const struct option_row *option, const char *value, co
 
 static void say_unknown(const char *entry, size_t length, config_fault *fault, void *context)
 {
-    char name[64], line[160];
+    char name[64], shown[64], line[160];
     size_t n = length < sizeof name - 1 ? length : sizeof name - 1;
     memcpy(name, entry, n);
     name[n] = '\0';
-    log_format(line, sizeof line, "%s: there is no such setting (aprof-run --help lists them)", name);
+    say_value(shown, sizeof shown, name);
+    log_format(line, sizeof line, "%s: there is no such setting (aprof-run --help lists them)", shown);
     fault(context, line, "ignored");
 }
 
@@ -210,9 +211,20 @@ static bool kernel_ticks_between_calls(void)
     return major > 5 || (major == 5 && minor >= 9);
 }
 
+/* As for getenv, the first of several entries of a name counts. */
+static bool is_repeated(const struct option_row *option, uint64_t *met)
+{
+    uint64_t bit = (uint64_t)1 << (option - config_options);
+    bool repeated = *met & bit;
+    *met |= bit;
+    return repeated;
+}
+
 int config_parse(struct config *config, char *const *environment, config_fault *fault, void *context)
 {
+    _Static_assert(sizeof config_options / sizeof config_options[0] <= 64, "a bit for each option");
     int faults = 0;
+    uint64_t met = 0;
 
     memset(config, 0, sizeof *config);
     for (size_t i = 0; i < config_options_count; i++)
@@ -229,7 +241,7 @@ int config_parse(struct config *config, char *const *environment, config_fault *
         if (!option) {
             say_unknown(entry, (size_t)(equals - entry), fault, context);
             faults++;
-        } else if (!config_set(config, option, equals + 1)) {
+        } else if (!is_repeated(option, &met) && !config_set(config, option, equals + 1)) {
             say_bad_value(option, equals + 1, fault, context);
             faults++;
         }
