@@ -15,7 +15,7 @@
 #define NAMES(X) \
     X(pthread_create) X(sigaction) X(signal) X(__sysv_signal) X(sigset) X(sigignore) X(siginterrupt) \
     X(exit) X(_exit) X(_Exit) X(quick_exit) \
-    X(execve) X(execv) X(execvp) X(execvpe) X(fexecve) X(execveat) X(nl_langinfo)
+    X(execve) X(execv) X(execvp) X(execvpe) X(fexecve) X(execveat) X(pthread_condattr_setclock)
 
 enum real_name {
 #define X(name) REAL_##name,
@@ -137,10 +137,10 @@ int real_execveat(int dirfd, const char *path, char *const argv[], char *const e
     return function ? function(dirfd, path, argv, envp, flags) : missing();
 }
 
-char *real_nl_langinfo(nl_item item)
+int real_pthread_condattr_setclock(pthread_condattr_t *attr, clockid_t clock)
 {
-    char *(*function)(nl_item) = (void *)resolve(REAL_nl_langinfo);
-    return function ? function(item) : (char *)"";
+    int (*function)(pthread_condattr_t *, clockid_t) = (void *)resolve(REAL_pthread_condattr_setclock);
+    return function ? function(attr, clock) : ENOSYS;
 }
 
 /* The pid that this memory belongs to stands in a page that the kernel wipes in

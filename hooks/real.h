@@ -10,7 +10,6 @@
 #ifndef APROF_HOOKS_REAL_H
 #define APROF_HOOKS_REAL_H
 
-#include <langinfo.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -35,7 +34,7 @@ int real_execv(const char *path, char *const argv[]);
 int real_execvp(const char *file, char *const argv[]);
 int real_execvpe(const char *file, char *const argv[], char *const envp[]);
 int real_fexecve(int fd, char *const argv[], char *const envp[]);
-char *real_nl_langinfo(nl_item item);
+int real_pthread_condattr_setclock(pthread_condattr_t *attr, clockid_t clock);
 int real_execveat(int dirfd, const char *path, char *const argv[], char *const envp[], int flags);
 
 /* The kernel's pid: differs from the pid at start in a forked child whose

@@ -488,8 +488,18 @@ int __sigaction(int signo, const struct sigaction *act, struct sigaction *old);
 real_handler __sysv_signal(int signo, real_handler handler);
 real_handler bsd_signal(int signo, real_handler handler);
 
+static void (*_Atomic on_call)(void);
+
+void sigaction_on_call(void (*call)(void))
+{
+    atomic_store_explicit(&on_call, call, memory_order_release);
+}
+
 EXPORT int sigaction(int signo, const struct sigaction *act, struct sigaction *old)
 {
+    void (*call)(void) = atomic_load_explicit(&on_call, memory_order_acquire);
+    if (call)
+        call();
     return change(signo, act, old);
 }
 

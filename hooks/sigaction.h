@@ -47,4 +47,8 @@ bool sigaction_in_force(int signo);
  * there now as the application's wish. */
 int sigaction_reclaim(int signo);
 
+/* Called at each sigaction(2) of the application: the start of an interpreter
+ * makes several. Async-signal-safe code only; one callback. */
+void sigaction_on_call(void (*call)(void));
+
 #endif

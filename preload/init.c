@@ -17,6 +17,7 @@
 #include "hooks/log.h"
 #include "hooks/mem.h"
 #include "hooks/real.h"
+#include "hooks/sigaction.h"
 #include "hooks/threads.h"
 #include "hooks/timer.h"
 #include "preload/config.h"
@@ -149,6 +150,7 @@ static int start_all(const char **what)
     STEP(threads_start(ring_bytes()));
     STEP(start_ticks());
     prepare_sampler();
+    sigaction_on_call(loop_look_soon);
     STEP(loop_start());
 #undef STEP
     return 0;

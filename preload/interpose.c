@@ -10,7 +10,6 @@
  * nothing in a vfork child.
  */
 #include <errno.h>
-#include <langinfo.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,11 +48,12 @@ EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(
     return threads_create(thread, attr, start, arg);
 }
 
-/* Start-up of an embedded interpreter asks for the character set. */
-EXPORT char *nl_langinfo(nl_item item)
+/* Every start of an interpreter calls this, once (Python/thread_pthread.h,
+ * init_condattr), and hardly anything else does. */
+EXPORT int pthread_condattr_setclock(pthread_condattr_t *attr, clockid_t clock)
 {
     init_look_again();
-    return real_nl_langinfo(item);
+    return real_pthread_condattr_setclock(attr, clock);
 }
 
 /* Handlers of atexit may still use CPU after this; our destructor ends it all. */

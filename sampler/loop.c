@@ -40,6 +40,7 @@ static struct {
     uint64_t interval_ns;          /* between two ticks, before jitter */
     uint64_t due_ns;               /* of the next tick */
     uint64_t started_ns;           /* of the thread, at its first start */
+    uint64_t looking_ns;           /* since when a runtime is looked for often */
     uint64_t sampling_ns;          /* since when the runtime is sampled; 0: not now */
     uint64_t described_ns;
     uint64_t window_end_ns;        /* when the open window is to be sealed */
@@ -51,9 +52,11 @@ static struct {
 } loop;
 
 static struct loop_options options;
-static _Atomic uint32_t requests; /* bits of enum loop_request; futex of both sides */
+static _Atomic uint32_t requests; /* bits of enum loop_request and LOOK_SOON; futex of both sides */
+#define LOOK_SOON 16u
 static _Atomic uint32_t running;
 static _Atomic bool refused;
+static _Atomic bool waiting; /* for a runtime, at the slow pace */
 
 void loop_prepare(const struct loop_options *given)
 {
@@ -316,7 +319,9 @@ static void end_life(const char *reason)
 
 static uint64_t poll_interval(uint64_t now)
 {
-    return (now - loop.started_ns < SECOND ? POLL_SOON_MS : POLL_LATE_MS) * MS;
+    bool late = now - loop.looking_ns >= SECOND;
+    atomic_store(&waiting, late);
+    return (late ? POLL_LATE_MS : POLL_SOON_MS) * MS;
 }
 
 static bool may_begin(uint64_t now)
@@ -393,6 +398,7 @@ static void run(void *unused)
     options.descriptors(task_unshare_descriptors());
     task_drop_capabilities();
     loop.due_ns = clock_now();
+    loop.looking_ns = loop.due_ns;
     if (!loop.started_ns)
         loop.started_ns = loop.due_ns;
     if (loop.paused && loop.sampling_ns)
@@ -403,7 +409,11 @@ static void run(void *unused)
         uint32_t asked = atomic_load(&requests);
         if (!asked && futex_wait(&requests, 0, loop.due_ns))
             continue; /* woken: somebody asks */
-        if (asked) {
+        if (asked == LOOK_SOON) {
+            atomic_fetch_and(&requests, ~LOOK_SOON);
+            loop.looking_ns = clock_now();
+            run_round(loop.looking_ns);
+        } else if (asked) {
             stay = answer(asked);
             if (!stay)
                 loop.own_cpu_before += clock_self();
@@ -450,6 +460,14 @@ bool loop_ask(enum loop_request request, uint64_t deadline_ns)
     return true;
 }
 
+void loop_look_soon(void)
+{
+    if (atomic_exchange(&waiting, false)) {
+        atomic_fetch_or(&requests, LOOK_SOON);
+        futex_wake(&requests);
+    }
+}
+
 bool loop_pause(uint64_t deadline_ns)
 {
     if (!loop_ask(LOOP_PAUSE, deadline_ns) || !task_join(&loop.task, deadline_ns))
@@ -466,5 +484,6 @@ void loop_postfork_child(void)
     loop.precise = precise;
     atomic_store(&requests, 0);
     atomic_store(&running, 0);
+    atomic_store(&waiting, false);
     tick_enable(false);
 }

@@ -77,6 +77,11 @@ bool loop_ask(enum loop_request request, uint64_t deadline_ns);
 bool loop_pause(uint64_t deadline_ns);
 
 bool loop_is_running(void);
+
+/* An interpreter may be about to start (again): look for it often for a second.
+ * One load while one is sampled. Async-signal-safe. */
+void loop_look_soon(void);
+
 /* Stops sampling for good, from any thread: the self-test failed. */
 void loop_refuse(void);
 
