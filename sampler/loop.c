@@ -293,6 +293,7 @@ static void begin_life(void)
     open_window(0);
     loop.process_cpu = clock_process();
     loop.own_cpu = own_cpu();
+    atomic_store(&waiting, false);
     tick_enable(options.signals);
     loop.due_ns = clock_now();
 }
@@ -462,7 +463,7 @@ bool loop_ask(enum loop_request request, uint64_t deadline_ns)
 
 void loop_look_soon(void)
 {
-    if (atomic_exchange(&waiting, false)) {
+    if (atomic_load(&waiting) && atomic_exchange(&waiting, false)) {
         atomic_fetch_or(&requests, LOOK_SOON);
         futex_wake(&requests);
     }
