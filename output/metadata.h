@@ -68,7 +68,7 @@ struct metadata {
     const char *ended;      /* open window exit exec fork killed duration error */
     bool paused;
     uint32_t rate_asked;
-    double rate_got;        /* ticks taken a second of the window */
+    double rate_got;        /* ticks of the sampler's own clock, a second of the window: fewer than asked while nothing runs */
     const char *reader;
     bool clock_coarse;      /* thread CPU clocks prove nothing here: shown as "clock":"coarse" */
     uint64_t children_without_sample;

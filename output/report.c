@@ -47,9 +47,8 @@ const char report_help[] =
     "    (the function was running or waiting itself) and once by total time (it or\n"
     "    something it called; a recursive function counts once).\n"
     "\n"
-    "    The rate is asked of each clock: the sampler's own, which slows down while\n"
-    "    the process rests, and one for each busy thread. What was got counts the\n"
-    "    ticks of all of them.\n"
+    "    The rate is that of the sampler's own clock, which slows down while the\n"
+    "    process rests; beside it each busy thread ticks by its CPU time.\n"
     "\n"
     "    Names in square brackets are no functions: [unseen cpu] is CPU time that\n"
     "    fell between two looks, [overflow] what found no room in memory,\n"
@@ -282,10 +281,10 @@ static void print_rate(const struct quality *quality)
 {
     struct sentence line = { .label = "rate", .between = ", " };
     if (quality->asked_most > quality->asked_least)
-        sentence_add(&line, "%.4g to %.4g/s asked of each clock", quality->asked_least, quality->asked_most);
+        sentence_add(&line, "%.4g to %.4g/s asked", quality->asked_least, quality->asked_most);
     else
-        sentence_add(&line, "%.4g/s asked of each clock", quality->asked_most);
-    sentence_add(&line, "%.4g/s got from all together", quality->got);
+        sentence_add(&line, "%.4g/s asked", quality->asked_most);
+    sentence_add(&line, "%.4g/s got", quality->got);
     sentence_add(&line, "%" PRIu64 " ticks due", quality->ticks_due);
     sentence_add(&line, "%" PRIu64 " missed", quality->ticks_missed);
     sentence_add(&line, "%" PRIu64 " samples", quality->samples);

@@ -53,16 +53,10 @@ static void post_start(void)
         state.add_pending(start_sampler, NULL);
 }
 
-static void post_again(void)
-{
-    log_flush();
-    post_start();
-}
-
 static void want_sampler(void)
 {
     atomic_store(&state.start_wanted, true);
-    tick_on_any(post_again);
+    tick_on_any(post_start);
     post_start();
 }
 

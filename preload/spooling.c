@@ -145,7 +145,7 @@ static const struct metadata *describe(struct metadata *metadata, const struct p
     metadata->start_us = window->start_us;
     metadata->end_us = window->end_us;
     metadata->ended = window->ended;
-    metadata->rate_got = span ? (double)window->counters.ticks_taken * 1e6 / (double)span : 0;
+    metadata->rate_got = span ? (double)window->own_ticks * 1e6 / (double)span : 0;
     metadata->reader = guard_reader_name();
     metadata->clock_coarse = window->clock_coarse;
     metadata->children_without_sample = fork_children_without_sample();

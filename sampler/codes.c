@@ -37,6 +37,7 @@ static struct {
     _Atomic uint64_t reserved; /* words ever reserved by producers */
     _Atomic uint64_t consumed; /* words ever given back by the sampler */
     _Atomic uint64_t overflows;
+    _Atomic uint32_t generation; /* how often everything was forgotten */
 } shared;
 
 int codes_start(void)
@@ -67,19 +68,29 @@ static _Atomic uint64_t *known_slot(uint64_t identity, bool *there)
     return NULL;
 }
 
-static void known_claim(uint64_t identity)
+/* Finds the slot of identity, or makes the empty one there its own. */
+static _Atomic uint64_t *known_take(uint64_t identity)
 {
     bool there;
     for (;;) {
         _Atomic uint64_t *slot = known_slot(identity, &there);
         uint64_t empty = 0;
         if (!slot || there)
-            return;
+            return slot;
         if (atomic_compare_exchange_strong(slot, &empty, identity)) {
             atomic_fetch_add_explicit(&shared.known_count, 1, memory_order_relaxed);
-            return;
+            return slot;
         }
     }
+}
+
+/* What was copied in an earlier generation may be forgotten by now, and must not
+ * stay claimed: it would be [unknown] from then on. */
+static void known_claim(uint64_t identity, uint32_t generation)
+{
+    _Atomic uint64_t *slot = known_take(identity);
+    if (slot && atomic_load(&shared.generation) != generation)
+        atomic_compare_exchange_strong(slot, &identity, 0);
 }
 
 /* --- what is copied of a code object --- */
@@ -163,6 +174,7 @@ bool codes_settle(const struct py_target *target, const struct py_code *code)
 {
     struct parts parts;
     uint64_t at, words;
+    uint32_t generation = atomic_load(&shared.generation);
     bool there;
 
     _Atomic uint64_t *slot = known_slot(code->identity, &there);
@@ -178,7 +190,7 @@ bool codes_settle(const struct py_target *target, const struct py_code *code)
     bool copied = fill_record(at, code, &parts);
     ring_finish(at, words | RECORD_DONE | (copied ? 0 : RECORD_VOID));
     if (copied)
-        known_claim(code->identity);
+        known_claim(code->identity, generation);
     return copied;
 
 no_room:
@@ -368,7 +380,7 @@ bool codes_learn(const struct py_target *target, uintptr_t address, uint64_t ide
     bool kept = read && keep_info(&raw);
     mem_free(texts);
     if (kept)
-        known_claim(identity);
+        known_claim(identity, atomic_load(&shared.generation));
     return kept;
 }
 
@@ -443,14 +455,15 @@ void codes_forget_frames(void)
 
 void codes_forget(void)
 {
+    atomic_fetch_add(&shared.generation, 1);
     codes_forget_frames();
     for (uint32_t i = 0; i < own.infos_size; i++)
         mem_free(own.infos[i]);
     mem_free(own.infos);
     own.infos = NULL;
     own.infos_size = own.infos_count = 0;
-    /* Handlers may claim meanwhile: what they claim after this is settled again,
-     * what they claimed just before is read from memory or is [unknown]. */
+    /* Handlers may claim meanwhile: before this, and their claim goes with the
+     * others; after it, and they see the new generation. */
     for (uint32_t i = 0; i < KNOWN_SLOTS; i++)
         atomic_store_explicit(&shared.known[i], 0, memory_order_release);
     atomic_store_explicit(&shared.known_count, 0, memory_order_relaxed);
@@ -472,4 +485,5 @@ void codes_postfork_child(void)
     atomic_store(&shared.known_count, 0);
     atomic_store(&shared.reserved, 0);
     atomic_store(&shared.consumed, 0);
+    atomic_store(&shared.overflows, 0);
 }

@@ -226,6 +226,7 @@ static void back_off(void)
 static void count_tick(uint64_t now)
 {
     uint64_t late = now > loop.due_ns ? now - loop.due_ns : 0, missed = late / loop.interval_ns;
+    loop.window.own_ticks++;
     loop.window.counters.ticks_due += 1 + missed;
     loop.window.counters.ticks_taken++;
     loop.window.counters.ticks_missed += missed;

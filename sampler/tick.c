@@ -7,6 +7,7 @@
 #include "hooks/clock.h"
 #include "hooks/guard.h"
 #include "hooks/interrupted.h"
+#include "hooks/log.h"
 #include "hooks/sigaction.h"
 #include "sampler/codes.h"
 #include "sampler/cpython/frames.h"
@@ -176,6 +177,7 @@ static bool tick_handle(int signo, siginfo_t *info, void *ucontext)
     void (*on_any)(void) = atomic_load_explicit(&tick.on_any, memory_order_acquire);
     if (!cookie)
         return false;
+    log_flush(); /* what the sampler has to say, from a thread that has a stderr */
     if (on_any)
         on_any();
     if (atomic_load_explicit(&tick.enabled, memory_order_acquire)) {

@@ -16,6 +16,7 @@ struct window {
     uint64_t start_us, end_us; /* since the epoch; end_us is now while it is open */
     uint64_t start_ns;         /* monotonic */
     const char *ended;         /* open window exit exec fork killed duration error */
+    uint64_t own_ticks;        /* ticks of the sampler's own clock, without CPU ticks */
     bool clock_coarse;
     struct counters counters;
     struct loop_time loops[LOOPS_SHOWN];
