@@ -16,7 +16,7 @@ static struct region {
     size_t length;
 } regions[REGIONS];
 static size_t count;
-static unsigned long reads, refusals;
+static _Atomic unsigned long reads, refusals; /* handlers of several threads read */
 
 void fake_map(uintptr_t address, const void *bytes, size_t length)
 {
@@ -66,7 +66,7 @@ static bool copy(uint8_t *dst, uintptr_t src, size_t n)
 bool guard_copy(void *dst, uintptr_t src, size_t n)
 {
     bool done = copy(dst, src, n);
-    *(done ? &reads : &refusals) += 1;
+    ++*(done ? &reads : &refusals);
     return done;
 }
 
