@@ -203,6 +203,8 @@ static uint64_t random_first(const struct thread *thread)
 bool tick_arm(struct thread *thread)
 {
     int id;
+    if (!tick.options.period_ns)
+        return false; /* not started: no signals in this process */
     if (atomic_load(&thread->timer) >= 0)
         return true;
     if (timer_make(thread->tid, tick.options.clock, thread, random_first(thread), tick.options.period_ns, &id) != 0)

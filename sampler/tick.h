@@ -37,7 +37,7 @@ int tick_start(const struct tick_options *options);
 void tick_enable(bool enabled);
 
 /* Arms a timer for this thread, first expiry random in (0, period]. False when
- * it could not be made (timers limit, thread gone). */
+ * it could not be made (timers limit, thread gone, no tick_start). */
 bool tick_arm(struct thread *thread);
 void tick_disarm(struct thread *thread);
 
