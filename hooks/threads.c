@@ -80,6 +80,7 @@ static void reset(struct thread *record)
     record->tid = 0;
     record->start = NULL;
     record->arg = NULL;
+    record->origin = 0;
     record->born_ns = record->born_cpu = record->ended_ns = record->ended_cpu = 0;
     atomic_store_explicit(&record->timer, -1, memory_order_relaxed);
     atomic_store_explicit(&record->tstate, 0, memory_order_relaxed);

@@ -223,6 +223,8 @@ static enum python_verdict examine(struct py_target *target, uintptr_t runtime, 
     target->code_type = (uintptr_t)python_symbol("PyCode_Type");
     target->unicode_type = (uintptr_t)python_symbol("PyUnicode_Type");
     target->bytes_type = (uintptr_t)python_symbol("PyBytes_Type");
+    target->method_type = (uintptr_t)python_symbol("PyMethod_Type");
+    target->function_type = (uintptr_t)python_symbol("PyFunction_Type");
     if (!target->code_type || !target->unicode_type || !target->bytes_type)
         return refuse(reason, size, "this Python does not export its basic types; not profiling");
     note_file(target);

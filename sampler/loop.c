@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "sampler/loop.h"
 
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -47,7 +48,7 @@ static struct {
     uint64_t process_cpu, own_cpu; /* at the last tick */
     uint64_t window_process_cpu, window_own_cpu, own_cpu_before; /* at the window's start; of earlier threads of ours */
     uint64_t random;
-    bool had_sample, over, precise_known, precise, paused;
+    bool had_sample, over, precise_known, precise, paused, unjoined;
     uint64_t codes_overflows, profile_overflows;
 } loop;
 
@@ -393,6 +394,22 @@ static bool answer(uint32_t asked)
     return !(asked & (LOOP_EXIT | LOOP_PAUSE));
 }
 
+static void take_up(void)
+{
+    if (loop.paused && loop.sampling_ns)
+        options.output->resume(loop.profile, &loop.window);
+    loop.paused = false;
+}
+
+/* Whoever asked for a pause may have stopped waiting meanwhile, and goes on
+ * without it: then we stay. Either side finds the bit gone, never both. */
+static bool is_withdrawn(uint32_t asked)
+{
+    uint32_t before = atomic_fetch_and(&requests, ~asked);
+    futex_wake(&requests);
+    return asked & ~before & LOOP_PAUSE && !(asked & LOOP_EXIT);
+}
+
 static void run(void *unused)
 {
     bool stay = true;
@@ -403,9 +420,7 @@ static void run(void *unused)
     loop.looking_ns = loop.due_ns;
     if (!loop.started_ns)
         loop.started_ns = loop.due_ns;
-    if (loop.paused && loop.sampling_ns)
-        options.output->resume(loop.profile, &loop.window);
-    loop.paused = false;
+    take_up();
 
     while (stay) {
         uint32_t asked = atomic_load(&requests);
@@ -417,10 +432,13 @@ static void run(void *unused)
             run_round(loop.looking_ns);
         } else if (asked) {
             stay = answer(asked);
-            if (!stay)
-                loop.own_cpu_before += clock_self();
-            atomic_fetch_and(&requests, ~asked);
-            futex_wake(&requests);
+            uint64_t own = clock_self();
+            loop.own_cpu_before += stay ? 0 : own;
+            if (is_withdrawn(asked)) {
+                loop.own_cpu_before -= own;
+                take_up();
+                stay = true;
+            }
         } else {
             run_round(clock_now());
         }
@@ -434,6 +452,11 @@ int loop_start(void)
         return 0;
     if (!loop.random)
         loop.random = clock_now() | 1;
+    if (loop.unjoined && !task_join(&loop.task, clock_now() + MS)) {
+        atomic_store(&running, 0);
+        return -EAGAIN; /* the one that was paused has not left yet */
+    }
+    loop.unjoined = false;
     atomic_store(&requests, 0);
     memset(&loop.task, 0, sizeof loop.task);
     int error = task_start(&loop.task, run, NULL);
@@ -472,8 +495,9 @@ void loop_look_soon(void)
 
 bool loop_pause(uint64_t deadline_ns)
 {
-    if (!loop_ask(LOOP_PAUSE, deadline_ns) || !task_join(&loop.task, deadline_ns))
+    if (!loop_ask(LOOP_PAUSE, deadline_ns) && atomic_fetch_and(&requests, ~(uint32_t)LOOP_PAUSE) & LOOP_PAUSE)
         return false;
+    loop.unjoined = !task_join(&loop.task, deadline_ns);
     atomic_store(&running, 0);
     return true;
 }

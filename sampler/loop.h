@@ -59,7 +59,8 @@ struct loop_options {
 /* [loader] Keeps the options. */
 void loop_prepare(const struct loop_options *options);
 
-/* Starts the thread (again, after a pause). 0 or a negative errno; 0 when it runs already. */
+/* Starts the thread (again, after a pause). 0 or a negative errno; 0 when it runs
+ * already; -EAGAIN: not now, try again later. */
 int loop_start(void);
 
 enum loop_request {
@@ -73,7 +74,8 @@ enum loop_request {
  * done (or there is no sampler, so nothing to wait for). */
 bool loop_ask(enum loop_request request, uint64_t deadline_ns);
 
-/* LOOP_PAUSE and the thread is gone. False at the deadline: it goes on or leaves later. */
+/* LOOP_PAUSE and the thread is gone, or about to be. False: it did not answer in
+ * time, the pause is withdrawn and the thread goes on. */
 bool loop_pause(uint64_t deadline_ns);
 
 bool loop_is_running(void);

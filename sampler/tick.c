@@ -11,6 +11,7 @@
 #include "hooks/sigaction.h"
 #include "sampler/codes.h"
 #include "sampler/cpython/frames.h"
+#include "sampler/cpython/start.h"
 #include "sampler/cpython/states.h"
 #include "sampler/ring.h"
 
@@ -222,14 +223,26 @@ void tick_disarm(struct thread *thread)
         timer_drop(id);
 }
 
+/* Settles the name of the function that the thread begins with: should it live
+ * and die between two looks, its time stands below that. */
+static void note_origin(struct thread *self)
+{
+    struct py_code code;
+    if (start_code(tick.options.target, (uintptr_t)self->arg, &code) && codes_settle(tick.options.target, &code))
+        self->origin = code.identity;
+}
+
 /* [application thread] A thread of the interpreter needs no look of the sampler
  * to get its timer: it may not live that long. */
 static void born(struct thread *self)
 {
+    uintptr_t start = (uintptr_t)self->start;
     ring_init(self->space, self->space_size);
-    if (atomic_load_explicit(&tick.enabled, memory_order_acquire) && self->start &&
-        (uintptr_t)self->start >= tick.options.target->text_start && (uintptr_t)self->start < tick.options.target->text_end)
-        tick_arm(self);
+    if (!atomic_load_explicit(&tick.enabled, memory_order_acquire) || start < tick.options.target->text_start ||
+        start >= tick.options.target->text_end)
+        return;
+    note_origin(self);
+    tick_arm(self);
 }
 
 int tick_start(const struct tick_options *options)

@@ -134,6 +134,19 @@ static struct thread *record_of(struct watch *watch, pid_t tid)
 
 /* --- beginning and end of watching --- */
 
+/* The stack of the function that the thread began with, as far as it is known. */
+static profile_stack origin_of(const struct look *look, const struct thread *record)
+{
+    profile_frame frame = record->origin ? codes_frame(look->stacks->profile, &look->stacks->paths, record->origin, -1) : 0;
+    return frame ? profile_push(look->stacks->profile, PROFILE_ROOT, frame) : PROFILE_ROOT;
+}
+
+/* Where unseen time goes: below the stack it was last found in. */
+static profile_stack last_of(const struct look *look, const struct watched *watched)
+{
+    return watched->last != PROFILE_ROOT ? watched->last : origin_of(look, watched->record);
+}
+
 static bool is_of_interpreter(const struct look *look, const struct thread *record)
 {
     uintptr_t start = (uintptr_t)record->start;
@@ -485,7 +498,7 @@ static void end(const struct look *look, struct watched *watched, uint64_t now, 
     drain(look, watched, true);
     account_look(&watched->account, now, cpu);
     wait_where_it_stood(look, watched);
-    account_settle(&watched->account, look->book, watched->last);
+    account_settle(&watched->account, look->book, last_of(look, watched));
     look->watch->by_record[record->index] = NULL;
     look->watch->count--;
     mem_free(watched);
@@ -528,7 +541,7 @@ static void take_unseen(const struct look *look, struct thread *record)
             if (ring_ready(ring))
                 end(look, watched, record->ended_ns, record->ended_cpu);
             else {
-                account_unseen(look->book, record->ended_ns - record->born_ns, record->ended_cpu, PROFILE_ROOT);
+                account_unseen(look->book, record->ended_ns - record->born_ns, record->ended_cpu, origin_of(look, record));
                 look->watch->by_record[record->index] = NULL;
                 look->watch->count--;
                 mem_free(watched);
@@ -624,7 +637,7 @@ void watch_settle(struct watch *watch, struct stacks *stacks, struct account_boo
         if (clock_thread(watched->record->tid, &cpu))
             account_look(&watched->account, clock_now(), cpu);
         wait_where_it_stood(&look, watched);
-        account_settle(&watched->account, book, watched->last);
+        account_settle(&watched->account, book, last_of(&look, watched));
     }
 }
 

@@ -64,6 +64,7 @@ struct layout {
     int32_t object_type, var_size, type_name, type_flags;
     int32_t str_length, str_state, str_hash, str_ascii_data, str_compact_data, str_legacy_data;
     int32_t bytes_data;
+    int32_t method_function, function_code; /* im_func of a bound method, func_code */
 };
 
 /* The table for a minor version and build; NULL: not supported. */

@@ -72,6 +72,8 @@ const struct layout layout_3_11 = {
     .str_compact_data = 72,
     .str_legacy_data = 72,
     .bytes_data = 32,
+    .method_function = 16,
+    .function_code = 48,
 };
 
 const struct layout layout_3_11_debug = {
@@ -142,4 +144,6 @@ const struct layout layout_3_11_debug = {
     .str_compact_data = 72,
     .str_legacy_data = 72,
     .bytes_data = 32,
+    .method_function = 16,
+    .function_code = 48,
 };

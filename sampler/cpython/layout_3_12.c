@@ -72,6 +72,8 @@ const struct layout layout_3_12 = {
     .str_compact_data = 56,
     .str_legacy_data = 56,
     .bytes_data = 32,
+    .method_function = 16,
+    .function_code = 48,
 };
 
 const struct layout layout_3_12_debug = {
@@ -142,4 +144,6 @@ const struct layout layout_3_12_debug = {
     .str_compact_data = 56,
     .str_legacy_data = 56,
     .bytes_data = 32,
+    .method_function = 16,
+    .function_code = 48,
 };

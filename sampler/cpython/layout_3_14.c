@@ -74,6 +74,8 @@ const struct layout layout_3_14 = {
     .str_compact_data = 56,
     .str_legacy_data = 56,
     .bytes_data = 32,
+    .method_function = 16,
+    .function_code = 48,
 };
 
 const struct layout_debug_row layout_3_14_debug_rows[] = {
@@ -191,4 +193,6 @@ const struct layout layout_3_14_debug = {
     .str_compact_data = 56,
     .str_legacy_data = 56,
     .bytes_data = 32,
+    .method_function = 16,
+    .function_code = 48,
 };
