@@ -29,18 +29,23 @@ static struct {
     pid_t pid;
     uint64_t start_us;
     _Atomic uint32_t *children;  /* page shared with our children: those without a sample */
-    _Atomic uint32_t *of_parent; /* our parent's, while it counts us */
+    _Atomic(_Atomic uint32_t *) of_parent; /* our parent's, while it counts us */
     bool was_running, joined;    /* at the fork that is under way */
     _Atomic bool start_wanted;   /* a sampler is to be started by the next pending call */
 } state;
 
 /* --- the sampler comes back --- */
 
+static void post_start(void);
+
 static int start_sampler(void *unused)
 {
     if (atomic_exchange(&state.start_wanted, false)) {
         tick_on_any(NULL);
-        loop_start();
+        if (loop_start() == -EAGAIN) { /* no thread to be had, or the paused one is still there: at the next CPU tick */
+            atomic_store(&state.start_wanted, true);
+            tick_on_any(post_start);
+        }
     }
     return 0;
 }
@@ -124,11 +129,11 @@ static void child(void)
     threads_postfork_child();
     mem_postfork_child();
     atomic_store(&state.start_wanted, false);
-    state.of_parent = NULL;
+    atomic_store(&state.of_parent, NULL);
     if (state.was_running) {
-        state.of_parent = state.children;
-        if (state.of_parent)
-            atomic_fetch_add(state.of_parent, 1);
+        atomic_store(&state.of_parent, state.children);
+        if (state.children)
+            atomic_fetch_add(state.children, 1);
         state.children = NULL;
         if (state.on_child)
             state.on_child();
@@ -142,9 +147,9 @@ static void child(void)
 
 static void leave_parents_count(void)
 {
-    if (state.of_parent)
-        atomic_fetch_sub(state.of_parent, 1);
-    state.of_parent = NULL;
+    _Atomic uint32_t *count = atomic_exchange(&state.of_parent, NULL); /* an exec and a first sample may meet */
+    if (count)
+        atomic_fetch_sub(count, 1);
 }
 
 void fork_first_sample(void)

@@ -432,10 +432,7 @@ static void run(void *unused)
             run_round(loop.looking_ns);
         } else if (asked) {
             stay = answer(asked);
-            uint64_t own = clock_self();
-            loop.own_cpu_before += stay ? 0 : own;
             if (is_withdrawn(asked)) {
-                loop.own_cpu_before -= own;
                 take_up();
                 stay = true;
             }
@@ -443,6 +440,7 @@ static void run(void *unused)
             run_round(clock_now());
         }
     }
+    loop.own_cpu_before += clock_self();
 }
 
 int loop_start(void)
