@@ -5,7 +5,6 @@
 #include <check.h>
 #include <pthread.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <ucontext.h>
@@ -105,6 +104,8 @@ END_TEST
 
 START_TEST(a_threads_own_stack_is_not_measured)
 {
+    const stack_t none = {.ss_flags = SS_DISABLE};
+    sigaltstack(&none, NULL); /* a sanitizer's */
     install(SA_ONSTACK);
     raise(SIGUSR1);
     ck_assert_uint_eq(seen.left, SIZE_MAX);
@@ -114,7 +115,8 @@ END_TEST
 START_TEST(an_alternate_stack_is_measured)
 {
     enum { BYTES = 128 << 10 };
-    stack_t stack = {.ss_sp = malloc(BYTES), .ss_size = BYTES};
+    static char bytes[BYTES];
+    stack_t stack = {.ss_sp = bytes, .ss_size = BYTES};
     ck_assert_int_eq(sigaltstack(&stack, NULL), 0);
     install(SA_ONSTACK);
     raise(SIGUSR1);
@@ -130,9 +132,10 @@ END_TEST
 START_TEST(an_alternate_stack_that_disarms_itself)
 {
     enum { BYTES = 128 << 10 };
-    stack_t stack = {.ss_sp = malloc(BYTES), .ss_size = BYTES, .ss_flags = (int)(1u << 31)};
-    if (UNDER_ASAN || sigaltstack(&stack, NULL) != 0)
-        return; /* the sanitizer's own stack, or an old kernel */
+    static char bytes[BYTES];
+    stack_t stack = {.ss_sp = bytes, .ss_size = BYTES, .ss_flags = (int)(1u << 31)};
+    if (sigaltstack(&stack, NULL) != 0)
+        return; /* an old kernel */
     install(SA_ONSTACK);
     raise(SIGUSR1);
     ck_assert_uint_lt(seen.left, BYTES);

@@ -175,8 +175,8 @@ END_TEST
 START_TEST(a_name_as_long_as_the_ring_takes)
 {
     enum { LONG = 40000 };
+    static char name[LONG];
     start(_i);
-    char *name = malloc(LONG);
     memset(name, 'n', LONG);
     fake_bytes(&target, TABLE_AT, fake_line_table, sizeof fake_line_table);
     struct py_code code = code_of(7, str_at(NAME_AT, name, LONG, 1, true), str_at(PATH_AT, name, LONG, 1, true));

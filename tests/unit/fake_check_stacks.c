@@ -54,8 +54,9 @@ static uintptr_t bottom(void)
 static void thread_at(uintptr_t current)
 {
     const struct layout *layout = &target.layout;
-    struct fake tstate = fake_new(TSTATE, 1024), cframe = fake_new(CFRAME, 32);
+    struct fake tstate = fake_new(TSTATE, 1024);
     if (layout->thread_cframe != LAYOUT_NONE) {
+        struct fake cframe = fake_new(CFRAME, 32);
         fake_put_word(&cframe, layout->cframe_current, current);
         fake_put_word(&tstate, layout->thread_cframe, fake_place(&cframe));
     } else {
