@@ -39,6 +39,7 @@ struct watched {
     bool stood;             /* ... what it has waited since then began there */
     profile_stack waits[WAITS_KNOWN]; /* stacks in which it was seen to wait */
     uint8_t waits_next;
+    uint8_t unticked;       /* periods of CPU that it used without a tick, once they were too many; until its next tick */
     bool empty;             /* no Python frame at the last look */
     uint8_t leaving, postponed;
 };
@@ -322,6 +323,7 @@ static void take_tick(const struct look *look, struct watched *watched, struct r
     sampled(look, look->watch->one->cut);
     if (is_wait(header >> 8 & 255))
         return;
+    watched->unticked = 0;
     run_in(look, watched, ring_peek(ring, 1), stack);
     watched->last = stack;
     watched->last_stands = false;
@@ -413,10 +415,16 @@ static void run_from_outside(const struct look *look, struct watched *watched)
     look->window->counters.dropped[DROP_torn]++;
 }
 
-static bool is_unticked(const struct look *look, const struct watched *watched, uint32_t periods)
+/* Whether its ticks have failed it, by so many periods: it is read from outside
+ * until it is ticked again. */
+static bool is_unticked(const struct look *look, struct watched *watched, uint8_t periods)
 {
     uint64_t outstanding = account_outstanding(&watched->account);
-    return has_ticks(look, watched) ? outstanding > periods * look->watch->options.period_ns : outstanding > 0;
+    if (!has_ticks(look, watched))
+        return outstanding > 0;
+    if (outstanding > periods * look->watch->options.period_ns && watched->unticked < periods)
+        watched->unticked = periods;
+    return watched->unticked >= periods;
 }
 
 /* A thread that stands still while it holds the GIL and wants to run was

@@ -16,11 +16,13 @@ COARSE = getattr(time, "CLOCK_MONOTONIC_COARSE", 6)
 PHASES, CYCLE, WORK, GAP = 8, 0.020, 0.001, 0.0025
 
 SOURCE = """
-def work_{n}(cpu=time.thread_time):
-    end = cpu() + {work}
+def work_{n}(life, cpu=time.thread_time):
+    before = cpu()
+    end = before + {work}
     while cpu() < end:
         for _ in range(50):
             pass
+    life["work"] += cpu() - before
 
 
 def rest_{n}(until, now=time.monotonic):
@@ -31,9 +33,7 @@ def turn_{n}(first, count, life, cpu=time.thread_time):
     before = cpu()
     for i in range(count):
         rest_{n}(first + i * {cycle})
-        a = cpu()
-        work_{n}()
-        life["work"] += cpu() - a
+        work_{n}(life)
     life["cpu"] += cpu() - before
 """
 for number in range(PHASES):
