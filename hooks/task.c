@@ -27,7 +27,7 @@ static void *task_main(void *arg)
     struct task *task = arg;
     task->tid = task_tid();
     raw6(SYS_prctl, PR_SET_NAME, (long)"aprof", 0, 0, 0, 0);
-    prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0); /* not woken together with the application's own timers: it would meet it waking */
+    raw6(SYS_prctl, PR_SET_TIMERSLACK, 1, 0, 0, 0, 0); /* not woken together with the application's own timers: it would meet it waking */
     task->run(task->arg);
     atomic_store(&task->ended, 1);
     futex_wake(&task->ended);
