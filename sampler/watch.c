@@ -54,6 +54,7 @@ struct watch {
     uint64_t births;        /* threads_births() at the last build of by_tid */
     bool by_tid_stale;
     uint16_t by_tid[2 * RECORDS_MAX]; /* open-addressed: record index + 1 */
+    bool closed[RECORDS_MAX]; /* the account of this thread was closed before its end: its birth is behind us */
     struct stack_copy *one, *two;
 };
 
@@ -154,13 +155,19 @@ static bool is_of_interpreter(const struct look *look, const struct thread *reco
     return start >= look->watch->options.target->text_start && start < look->watch->options.target->text_end;
 }
 
-/* Threads of the interpreter count from their birth, all others from the first
- * sight of their thread state. */
+/* Threads of the interpreter count from their birth, once; all others, and those
+ * that come back, from the first sight of their thread state. */
+static bool counts_from_birth(const struct look *look, const struct thread *record)
+{
+    return !record->adopted && is_of_interpreter(look, record) && record->born_ns >= look->watch->since_ns &&
+           !look->watch->closed[record->index];
+}
+
 static void open_account(const struct look *look, struct watched *watched)
 {
     const struct thread *record = watched->record;
     uint64_t cpu = 0;
-    if (!record->adopted && is_of_interpreter(look, record) && record->born_ns >= look->watch->since_ns) {
+    if (counts_from_birth(look, record)) {
         account_open(&watched->account, record->born_ns, 0);
         return;
     }
@@ -516,6 +523,7 @@ static void release(struct watch *watch, struct thread *record)
 {
     tick_disarm(record);
     threads_release(record);
+    watch->closed[record->index] = false;
     watch->by_tid_stale = true;
 }
 
@@ -529,11 +537,12 @@ static void leave(const struct look *look, struct watched *watched)
         end(look, watched, record->ended_ns, record->ended_cpu);
         release(look->watch, record);
     } else if (!clock_thread(record->tid, &cpu)) {
-        cpu = watched->account.looked_cpu;
-        threads_end(record, clock_now(), cpu);
-        end(look, watched, record->ended_ns, cpu);
+        /* Unless it said so just now: then it knows better. */
+        threads_end(record, clock_now(), watched->account.looked_cpu);
+        end(look, watched, record->ended_ns, record->ended_cpu);
         release(look->watch, record);
     } else if (!is_of_interpreter(look, record) || watched->leaving++ >= LEAVING_TICKS) {
+        look->watch->closed[record->index] = true;
         end(look, watched, clock_now(), cpu);
     }
 }
@@ -542,7 +551,7 @@ static void leave(const struct look *look, struct watched *watched)
 static void take_unseen(const struct look *look, struct thread *record)
 {
     take_drops(look, record);
-    if (!record->adopted && is_of_interpreter(look, record) && record->born_ns >= look->watch->since_ns) {
+    if (counts_from_birth(look, record)) {
         struct watched *watched = begin(look, record);
         if (watched) {
             struct ring *ring = (struct ring *)record->space;
@@ -573,7 +582,8 @@ static bool is_better(const struct look *look, const struct watched *watched, co
     return !states_holds_gil(look->watch->options.target, watched->tstate) && !frames_next(&walk, &frame);
 }
 
-static void find_states(const struct look *look)
+/* False: the list was being changed, and more states than these are there. */
+static bool find_states(const struct look *look)
 {
     struct states_walk walk;
     struct state state;
@@ -593,6 +603,18 @@ static void find_states(const struct look *look)
     }
     if (walk.broken)
         look->window->counters.limits[LIMIT_interpreters]++;
+    return !walk.broken;
+}
+
+/* Whether its thread state was found, or nobody looked, or not all were found and
+ * it still is where it was. */
+static bool stays(const struct look *look, const struct watched *watched, bool all_found)
+{
+    struct state state;
+    if (!look->watch->reading || watched->seen == look->watch->tick)
+        return true;
+    return !all_found && states_read(look->watch->options.target, watched->tstate, &state) && !state.dead &&
+           state.tid == watched->record->tid;
 }
 
 static void arm(const struct look *look, struct watched *watched)
@@ -607,13 +629,12 @@ void watch_tick(struct watch *watch, struct stacks *stacks, struct account_book 
     watch->tick++;
     watch->ticks_arrive = sigaction_in_force(TIMER_SIGNAL);
     codes_drain();
-    if (watch->reading)
-        find_states(&look);
+    bool all_found = watch->reading && find_states(&look);
     for (uint32_t i = 0; i < threads_high() && i < RECORDS_MAX; i++) {
         struct watched *watched = watch->by_record[i];
         struct thread *record = threads_at(i);
         bool ended = record && atomic_load(&record->state) == THREAD_ENDED;
-        if (watched && !ended && (!watch->reading || watched->seen == watch->tick)) {
+        if (watched && !ended && stays(&look, watched, all_found)) {
             if (watch->reading)
                 arm(&look, watched);
             look_at(&look, watched);

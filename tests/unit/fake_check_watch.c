@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: MIT
+ * watch: real threads of this process, whose thread states and frames are made
+ * up. What must hold are the laws: a thread's time is booked, once. */
+#include "sampler/watch.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "hooks/clock.h"
+#include "hooks/mem.h"
+#include "hooks/real.h"
+#include "hooks/threads.h"
+#include "tests/unit/fake_python.h"
+
+#define INTERP 0x60000000u
+#define GIL 0x62000000u
+#define STATE(i) (0x61000000u + 0x1000u * (unsigned)(i))
+#define FRAME(i) (0x53000000u + 0x1000u * (unsigned)(i))
+#define CODE(i) (0x52000000u + 0x100000u * (unsigned)(i))
+#define ENTRY 0x54000000u
+#define MINOR 13
+#define MS 1000000u
+#define SPACE 16384u
+#define ROUNDING 50000u /* readers see whole microseconds */
+
+Suite *suite_watch(void);
+
+static struct py_target target;
+static struct stacks stacks;
+static struct account_book book;
+static struct window window;
+static struct watch *watch;
+
+/* --- threads that exist --- */
+
+static _Atomic int stop, ready;
+static _Atomic pid_t tid_of[4];
+
+static void *stand_still(void *number)
+{
+    tid_of[(intptr_t)number] = gettid();
+    ready++;
+    while (!stop)
+        usleep(1000000); /* a signal would wake it: there is none */
+    return NULL;
+}
+
+static void *stand_briefly(void *number)
+{
+    tid_of[(intptr_t)number] = gettid();
+    ready++;
+    while (!stop)
+        usleep(1000);
+    return NULL;
+}
+
+static void *use_cpu(void *number)
+{
+    uint64_t until = clock_self() + 20 * MS;
+    tid_of[(intptr_t)number] = gettid();
+    while (clock_self() < until)
+        ;
+    ready++;
+    while (!stop)
+        usleep(1000);
+    return NULL;
+}
+
+/* --- an interpreter that does not --- */
+
+static void state(int i, pid_t tid, uintptr_t next, uintptr_t frame)
+{
+    const struct layout *layout = &target.layout;
+    struct fake state = fake_new(STATE(i), 1024);
+    fake_put_word(&state, layout->thread_interp, INTERP);
+    fake_put_word(&state, layout->thread_next, next);
+    fake_put_word(&state, layout->thread_native_id, (uint64_t)tid);
+    fake_put_word(&state, layout->thread_id, 0x1000);
+    fake_put_word(&state, layout->thread_unique_id, (uint64_t)i + 1);
+    fake_put_word(&state, layout->thread_current_frame, frame);
+    fake_place(&state);
+}
+
+static void interpreter(uintptr_t states)
+{
+    const struct layout *layout = &target.layout;
+    struct fake runtime = fake_new(RUNTIME_AT, 32768), interp = fake_new(INTERP, 16384), gil = fake_new(GIL, 64);
+    fake_put_int(&runtime, layout->runtime_initialized, 1);
+    fake_put_word(&runtime, layout->runtime_interpreters_head, INTERP);
+    fake_put_word(&runtime, layout->runtime_interpreters_main, INTERP);
+    fake_put_word(&interp, layout->interp_threads_head, states);
+    fake_put_word(&interp, layout->interp_gil, GIL);
+    fake_place(&runtime);
+    fake_place(&interp);
+    fake_place(&gil);
+}
+
+/* One frame of a function of its own, on the marker that ends the chain. */
+static uintptr_t function(int i, const char *name)
+{
+    struct fake code = fake_code_new(&target, CODE(i));
+    fake_put_word(&code, target.layout.code_qualname, fake_str(&target, CODE(i) + 0x50000, name));
+    fake_place(&code);
+    struct fake entry = fake_frame_new(&target, ENTRY, 0x3, 0, 0);
+    fake_put_byte(&entry, target.layout.frame_owner, target.layout.owner_entry);
+    fake_place(&entry);
+    struct fake frame = fake_frame_new(&target, FRAME(i), CODE(i), 0, ENTRY);
+    return fake_place(&frame);
+}
+
+static void begin(bool of_the_interpreter)
+{
+    real_resolve();
+    target = fake_target(MINOR);
+    if (of_the_interpreter) /* whatever a thread starts with, is */
+        target.text_start = 1, target.text_end = UINTPTR_MAX;
+    ck_assert_int_eq(mem_init((size_t)64 << 20), 0);
+    ck_assert_int_eq(codes_start(), 0);
+    ck_assert_int_eq(threads_start(SPACE), 0);
+    stacks = (struct stacks){.profile = profile_new(), .paths = {.full = true}, .target = &target};
+    stacks.unknown = profile_intern(stacks.profile, "[unknown]", 9, 0);
+    book = (struct account_book){.profile = stacks.profile, .metrics = 1u << METRIC_CPU | 1u << METRIC_WALL,
+                                 .unseen_cpu = profile_intern(stacks.profile, "[unseen cpu]", 12, 0),
+                                 .unseen_wall = profile_intern(stacks.profile, "[unseen wall]", 13, 0)};
+    struct watch_options options = {.target = &target, .depth = 16, .period_ns = 10 * MS, .clock_precise = true};
+    watch = watch_new(&options, clock_now());
+    ck_assert_ptr_nonnull(watch);
+}
+
+/* A moment that is only known to lie between two readings of ours. */
+struct moment {
+    uint64_t before, after;
+};
+static struct moment born, ended, ticked;
+
+static void tick(void)
+{
+    ticked.before = clock_now();
+    watch_tick(watch, &stacks, &book, &window);
+    ticked.after = clock_now();
+}
+
+static void settle(void)
+{
+    ticked.before = clock_now();
+    watch_settle(watch, &stacks, &book, &window);
+    ticked.after = clock_now();
+}
+
+static uint64_t total(enum metric metric)
+{
+    return profile_total_ns(stacks.profile, metric);
+}
+
+static pthread_t start_thread(void *(*run)(void *), intptr_t number)
+{
+    pthread_t thread;
+    int before = ready;
+    born.before = clock_now();
+    ck_assert_int_eq(threads_create(&thread, NULL, run, (void *)number), 0);
+    while (ready == before)
+        usleep(100);
+    born.after = clock_now();
+    return thread;
+}
+
+static void end_thread(pthread_t thread)
+{
+    ended.before = clock_now();
+    stop = 1;
+    pthread_join(thread, NULL);
+    ended.after = clock_now();
+}
+
+static uint64_t wall_of(const char *name)
+{
+    char text[512], wanted[64];
+    uint64_t us, sum = 0;
+    uint32_t at = 0;
+    profile_stack stack;
+    snprintf(wanted, sizeof wanted, "%s (", name);
+    while (profile_each(stacks.profile, METRIC_WALL, &at, &stack, &us)) {
+        text[profile_text(stacks.profile, stack, text, sizeof text - 1)] = '\0';
+        if (strncmp(text, wanted, strlen(wanted)) == 0 && !strchr(text, ';'))
+            sum += us * 1000;
+    }
+    return sum;
+}
+
+static void ck_span(uint64_t found, struct moment from, struct moment to)
+{
+    uint64_t least = to.before - from.after, most = to.after - from.before;
+    ck_assert_msg(found + ROUNDING >= least && found <= most, "%lu ns, wanted %lu to %lu", (unsigned long)found, (unsigned long)least,
+                  (unsigned long)most);
+}
+
+START_TEST(a_thread_that_waits_is_booked_where_it_stands)
+{
+    begin(true);
+    pthread_t thread = start_thread(stand_still, 0);
+    interpreter(STATE(0));
+    state(0, tid_of[0], 0, function(0, "wait"));
+    usleep(3000);
+    for (int i = 0; i < 10; i++) {
+        tick();
+        usleep(3000);
+    }
+    tick();
+    ck_assert_uint_eq(watch_count(watch), 1);
+    settle();
+    ck_span(total(METRIC_WALL), born, ticked);
+    ck_assert_uint_ge(wall_of("wait") + total(METRIC_CPU) + ROUNDING, total(METRIC_WALL));
+    ck_assert_uint_eq(window.counters.threads_peak, 1);
+    (void)thread;
+}
+END_TEST
+
+START_TEST(a_window_books_everything_and_the_next_begins_there)
+{
+    begin(true);
+    start_thread(stand_still, 0);
+    interpreter(STATE(0));
+    state(0, tid_of[0], 0, function(0, "wait"));
+    tick();
+    usleep(5000);
+    tick();
+    settle();
+    struct moment middle = ticked;
+    ck_span(total(METRIC_WALL), born, middle);
+    profile_clear(stacks.profile, false);
+    watch_forget_stacks(watch);
+    usleep(5000);
+    tick();
+    ck_span(total(METRIC_WALL), middle, ticked);
+    ck_span(wall_of("wait"), middle, ticked);
+}
+END_TEST
+
+START_TEST(the_end_of_a_thread_is_booked)
+{
+    begin(true);
+    pthread_t thread = start_thread(stand_briefly, 0);
+    interpreter(STATE(0));
+    state(0, tid_of[0], 0, function(0, "wait"));
+    for (int i = 0; i < 5; i++, usleep(2000))
+        tick();
+    interpreter(0);
+    end_thread(thread);
+    tick();
+    ck_assert_uint_eq(watch_count(watch), 0);
+    ck_span(total(METRIC_WALL), born, ended);
+    usleep(5000);
+    tick();
+    settle();
+    ck_span(total(METRIC_WALL), born, ended);
+}
+END_TEST
+
+/* Its state is gone long before it ends: nothing may be booked twice. */
+START_TEST(a_slow_end_is_booked_once)
+{
+    begin(true);
+    pthread_t thread = start_thread(stand_briefly, 0);
+    interpreter(STATE(0));
+    state(0, tid_of[0], 0, function(0, "wait"));
+    for (int i = 0; i < 5; i++, usleep(2000))
+        tick();
+    interpreter(0);
+    for (int i = 0; i < 8; i++, usleep(2000))
+        tick();
+    ck_assert_uint_eq(watch_count(watch), 0);
+    end_thread(thread);
+    tick();
+    settle();
+    ck_assert_uint_le(total(METRIC_WALL), ended.after - born.before);
+    ck_assert_uint_ge(total(METRIC_WALL), 8 * MS);
+}
+END_TEST
+
+START_TEST(a_thread_whose_state_comes_back_is_booked_once)
+{
+    begin(true);
+    start_thread(stand_briefly, 0);
+    for (int round = 0; round < 3; round++) {
+        interpreter(STATE(0));
+        state(0, tid_of[0], 0, function(0, "wait"));
+        for (int i = 0; i < 5; i++, usleep(1000))
+            tick();
+        interpreter(0);
+        for (int i = 0; i < 6; i++, usleep(1000))
+            tick();
+    }
+    settle();
+    ck_assert_uint_le(total(METRIC_WALL), clock_now() - born.before);
+    ck_assert_uint_ge(total(METRIC_WALL), 10 * MS);
+}
+END_TEST
+
+/* New states come to the front of the list: while one is being linked in, the
+ * oldest, at the back, are not found. */
+START_TEST(a_broken_list_loses_nobody)
+{
+    begin(false);
+    state(0, getpid(), 0, function(0, "wait"));
+    interpreter(STATE(0));
+    tick();
+    struct moment first = ticked;
+    for (int i = 0; i < 20; i++) {
+        interpreter(i % 2 ? STATE(0) : 0x7fff0000u);
+        usleep(2000);
+        tick();
+    }
+    ck_assert_uint_eq(watch_count(watch), 1);
+    settle(); /* it is ourselves: never found standing still */
+    ck_span(total(METRIC_WALL), first, ticked);
+}
+END_TEST
+
+START_TEST(a_state_that_is_another_threads_by_now_is_not_read)
+{
+    begin(false);
+    start_thread(stand_still, 0);
+    state(0, tid_of[0], 0, function(0, "wait"));
+    interpreter(STATE(0));
+    tick();
+    ck_assert_uint_eq(watch_count(watch), 1);
+    state(0, getpid(), 0, function(1, "other"));
+    interpreter(0x7fff0000u);
+    usleep(3000);
+    tick();
+    settle();
+    ck_assert_uint_eq(wall_of("other"), 0);
+}
+END_TEST
+
+START_TEST(a_life_between_two_ticks)
+{
+    begin(true);
+    interpreter(0);
+    tick();
+    end_thread(start_thread(use_cpu, 0));
+    tick();
+    settle();
+    ck_span(total(METRIC_WALL), born, ended);
+    ck_assert_uint_ge(total(METRIC_CPU), 20 * MS);
+    ck_assert_uint_eq(book.unseen_ns, total(METRIC_CPU));
+}
+END_TEST
+
+START_TEST(a_thread_of_c_counts_from_the_first_sight_of_its_state)
+{
+    begin(false);
+    start_thread(use_cpu, 0);
+    interpreter(0);
+    tick();
+    state(0, tid_of[0], 0, function(0, "wait"));
+    interpreter(STATE(0));
+    tick();
+    struct moment seen = ticked;
+    for (int i = 0; i < 4; i++, usleep(2000))
+        tick();
+    settle();
+    ck_assert_uint_lt(total(METRIC_CPU), 15 * MS);
+    ck_assert_uint_le(total(METRIC_WALL), clock_now() - seen.before);
+    ck_assert_uint_ge(total(METRIC_WALL) + ROUNDING, ticked.before - seen.after);
+}
+END_TEST
+
+START_TEST(many_threads_come_and_go)
+{
+    begin(true);
+    uint64_t lived = 0;
+    interpreter(0);
+    for (int round = 0; round < 40; round++) {
+        stop = 0;
+        pthread_t thread = start_thread(stand_briefly, 0);
+        state(0, tid_of[0], 0, function(0, "wait"));
+        interpreter(STATE(0));
+        for (int i = 0; i < round % 4; i++)
+            tick();
+        interpreter(0);
+        end_thread(thread);
+        lived += ended.after - born.before;
+    }
+    tick();
+    settle();
+    ck_assert_uint_eq(watch_count(watch), 0);
+    ck_assert_uint_le(total(METRIC_WALL), lived);
+    ck_assert_uint_ge(total(METRIC_WALL), lived / 2);
+    size_t used = mem_used();
+    watch_free(watch);
+    ck_assert_uint_lt(mem_used(), used);
+}
+END_TEST
+
+START_TEST(nothing_is_read_after_the_end_of_reading)
+{
+    begin(false);
+    state(0, getpid(), 0, function(0, "wait"));
+    interpreter(STATE(0));
+    tick();
+    watch_stop_reading(watch);
+    fake_reset();
+    unsigned long refusals = fake_refusals();
+    usleep(3000);
+    tick();
+    ck_assert_uint_eq(fake_refusals(), refusals);
+    ck_assert_uint_eq(watch_count(watch), 1);
+    settle();
+    ck_assert_uint_ge(total(METRIC_WALL), 3 * MS);
+}
+END_TEST
+
+Suite *suite_watch(void)
+{
+    const TTest *const tests[] = {
+        a_thread_that_waits_is_booked_where_it_stands, a_window_books_everything_and_the_next_begins_there, the_end_of_a_thread_is_booked,
+        a_slow_end_is_booked_once, a_thread_whose_state_comes_back_is_booked_once, a_broken_list_loses_nobody,
+        a_state_that_is_another_threads_by_now_is_not_read, a_life_between_two_ticks,
+        a_thread_of_c_counts_from_the_first_sight_of_its_state, many_threads_come_and_go, nothing_is_read_after_the_end_of_reading,
+    };
+    Suite *suite = suite_create("watch");
+    TCase *core = tcase_create("core");
+    for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
+        tcase_add_test(core, tests[i]);
+    tcase_set_timeout(core, 60);
+    suite_add_tcase(suite, core);
+    return suite;
+}
