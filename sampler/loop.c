@@ -48,7 +48,7 @@ static struct {
     uint64_t process_cpu, own_cpu; /* at the last tick */
     uint64_t window_process_cpu, window_own_cpu, own_cpu_before; /* at the window's start; of earlier threads of ours */
     uint64_t random;
-    bool had_sample, over, precise_known, precise, paused, unjoined;
+    bool had_sample, over, stopped /* the runtime ends: reading has stopped */, precise_known, precise, paused, unjoined;
     uint64_t codes_overflows, profile_overflows;
 } loop;
 
@@ -302,6 +302,7 @@ static void begin_life(void)
 
 static void stop_ticks(void)
 {
+    loop.stopped = true;
     tick_enable(false);
     watch_disarm(loop.watch);
     watch_stop_reading(loop.watch);
@@ -318,6 +319,7 @@ static void end_life(const char *reason)
     watch_free(loop.watch);
     loop.watch = NULL;
     loop.sampling_ns = 0;
+    loop.stopped = false;
 }
 
 static uint64_t poll_interval(uint64_t now)
@@ -341,12 +343,13 @@ static void run_sampling(uint64_t now)
     } else if (options.duration_ns && now - loop.sampling_ns >= options.duration_ns) {
         end_life("duration");
         loop.over = true;
-    } else if (phase == RUNTIME_READY) {
+    } else if (phase == RUNTIME_READY && !loop.stopped) {
         take_tick(now);
-    } else if (phase == RUNTIME_STARTING) {
-        end_life("exit"); /* finalised; it may start again */
+    } else if (phase == RUNTIME_READY || phase == RUNTIME_STARTING) {
+        end_life("exit"); /* finalised; it may start again, or has done so already */
     } else {
-        stop_ticks();
+        if (!loop.stopped)
+            stop_ticks();
         take_tick(now);
     }
 }
