@@ -10,6 +10,7 @@
 #include "hooks/real.h"
 
 #include <errno.h>
+#include <poll.h>      /* struct pollfd */
 #include <signal.h>    /* SIGPIPE */
 #include <stdatomic.h>
 #include <stdint.h>
@@ -134,7 +135,7 @@ size_t log_format(char *buffer, size_t size, const char *format, ...)
 /* To a pipe that nobody reads any more, write(2) raises SIGPIPE in the
  * application's thread. It is blocked meanwhile, and ours is taken back unless
  * one of the application's own was pending already. */
-static void write_line(const char *line, size_t length)
+void log_write(const char *line, size_t length)
 {
     uint64_t pipe_bit = (uint64_t)1 << (SIGPIPE - 1), before, pending = 0;
     struct timespec now = {0, 0};
@@ -167,6 +168,13 @@ static bool enqueue(const char *line, size_t length)
     return false;
 }
 
+/* Whether a write would not block: to a pipe, a line fits whenever poll says so. */
+static bool is_writable(void)
+{
+    struct pollfd fd = {.fd = 2, .events = POLLOUT};
+    return raw3(SYS_poll, (long)&fd, 1, 0) != 0; /* 0: not now; a closed pipe or descriptor answers at once */
+}
+
 /* The oldest full slot, claimed; NULL when there is none. */
 static struct line *take_oldest(void)
 {
@@ -186,9 +194,9 @@ void log_flush(void)
         return;
     pid_t pid = real_pid();
     struct line *line;
-    while ((line = take_oldest()) != NULL) {
+    while (is_writable() && (line = take_oldest()) != NULL) {
         if (line->pid == pid)
-            write_line(line->text, line->length);
+            log_write(line->text, line->length);
         atomic_store(&line->state, EMPTY);
         atomic_fetch_sub(&queued, 1);
     }
@@ -242,7 +250,7 @@ void log_line(enum log_level level, enum log_kind kind, const char *format, ...)
     va_end(args);
     length = finish_line(line, length, atomic_exchange(&kinds[kind].silenced, 0));
     if (!is_ours)
-        write_line(line, length);
+        log_write(line, length);
     else if (!enqueue(line, length))
         atomic_fetch_add(&kinds[kind].silenced, 1);
 }

@@ -36,8 +36,13 @@ void log_queue_on_this_thread(void);
 
 void log_line(enum log_level level, enum log_kind kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* Writes what is queued. [interposer] [handler] [fork]; cheap when empty (one load). */
+/* Writes what is queued. [interposer] [handler] [fork]; cheap when empty (one
+ * load). Where stderr takes nothing just now (a full pipe), it stays queued. */
 void log_flush(void);
+
+/* [application thread] One write to stderr, as it is; nobody there to read it
+ * raises no SIGPIPE. */
+void log_write(const char *text, size_t length);
 
 /* The formatter itself, for others that need text without stdio. Always
  * terminates; returns the length that was written. */

@@ -58,10 +58,8 @@ bool init_is_active(void)
 
 static void say_fault(void *context, const char *line, const char *remedy)
 {
-    char text[512];
-    size_t length = log_format(text, sizeof text, "aprof: %s; %s\n", line, remedy);
-    if (*(bool *)context && write(STDERR_FILENO, text, length) < 0)
-        return; /* nobody reads it */
+    if (*(bool *)context)
+        log_line(LOG_WARN, LOG_SETTING, "%s; %s", line, remedy);
 }
 
 static bool is_quiet(void)
@@ -238,8 +236,7 @@ static void say_summary(void)
     size_t length = log_format(line, sizeof line, "aprof: %lu samples, %lu.%lu s of CPU in %s (read it with: aprof report %s)\n",
                                (unsigned long)totals.samples, (unsigned long)(totals.cpu_ns / SECOND),
                                (unsigned long)(totals.cpu_ns / (SECOND / 10) % 10), config.dir, config.dir);
-    if (write(STDERR_FILENO, line, length) < 0)
-        return;
+    log_write(line, length);
 }
 
 __attribute__((destructor)) static void end(void)

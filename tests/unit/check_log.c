@@ -131,6 +131,24 @@ START_TEST(our_threads_lines_wait_for_the_application)
 }
 END_TEST
 
+/* Whoever flushes may be a signal handler on any thread: it must not wait for a reader. */
+START_TEST(a_full_pipe_makes_nobody_wait)
+{
+    static char filling[4096];
+    catch_stderr();
+    fcntl(pipes[1], F_SETFL, O_NONBLOCK);
+    while (write(pipes[1], filling, sizeof filling) > 0)
+        ;
+    fcntl(pipes[1], F_SETFL, 0);
+    run_our_thread();
+    log_flush(); /* would block for ever */
+    while (read(pipes[0], filling, sizeof filling) > 0)
+        ;
+    log_flush();
+    ck_assert_str_eq(said(), "aprof: first\naprof: second\n");
+}
+END_TEST
+
 START_TEST(a_forked_child_does_not_say_it_again)
 {
     catch_stderr();
@@ -171,6 +189,7 @@ Suite *suite_log(void)
     tcase_add_test(tests, every_bad_setting_speaks_up_to_twenty);
     tcase_add_test(tests, long_lines_are_cut);
     tcase_add_test(tests, our_threads_lines_wait_for_the_application);
+    tcase_add_test(tests, a_full_pipe_makes_nobody_wait);
     tcase_add_test(tests, a_forked_child_does_not_say_it_again);
     tcase_add_test(tests, a_closed_pipe_does_not_kill);
     suite_add_tcase(suite, tests);
