@@ -147,6 +147,7 @@ static int start_all(const char **what)
     STEP(codes_start());
     STEP(threads_start(ring_bytes()));
     STEP(start_ticks());
+    selftest_prepare();
     prepare_sampler();
     sigaction_on_call(loop_look_soon);
     STEP(loop_start());

@@ -43,26 +43,46 @@ static const char *base_name(const char *path)
 
 /* --- A private interpreter: an object whose name says libpython, loaded with RTLD_LOCAL. --- */
 
-static int look_in_object(struct dl_phdr_info *info, size_t size, void *result)
+struct candidate {
+    unsigned skip; /* objects with such a name before it */
+    char path[4096];
+};
+
+/* Only copies a name: dlopen takes the loader's locks in another order than
+ * dl_iterate_phdr, which holds one of them here. */
+static int find_candidate(struct dl_phdr_info *info, size_t size, void *result)
 {
-    void **handle = result;
-    if (!info->dlpi_name || !strstr(base_name(info->dlpi_name), "python"))
+    struct candidate *candidate = result;
+    if (!info->dlpi_name || !strstr(base_name(info->dlpi_name), "python") || strlen(info->dlpi_name) >= sizeof candidate->path)
         return 0;
-    /* RTLD_NOLOAD only finds; the reference keeps what we shall read from being unloaded. */
-    void *object = dlopen(info->dlpi_name, RTLD_NOLOAD | RTLD_LAZY);
-    if (object && dlsym(object, "_PyRuntime")) {
-        *handle = object;
-        return 1;
+    if (candidate->skip) {
+        candidate->skip--;
+        return 0;
     }
-    if (object)
-        dlclose(object);
-    return 0;
+    memcpy(candidate->path, info->dlpi_name, strlen(info->dlpi_name) + 1);
+    return 1;
+}
+
+/* RTLD_NOLOAD only finds; the reference keeps what we shall read from being unloaded. */
+static void *open_if_runtime(const char *path)
+{
+    void *object = dlopen(path, RTLD_NOLOAD | RTLD_LAZY);
+    if (!object || dlsym(object, "_PyRuntime"))
+        return object;
+    dlclose(object);
+    return NULL;
 }
 
 static void *find_private_runtime(void)
 {
+    struct candidate candidate;
     void *handle = NULL;
-    dl_iterate_phdr(look_in_object, &handle);
+    for (unsigned n = 0; !handle; n++) {
+        candidate.skip = n;
+        if (!dl_iterate_phdr(find_candidate, &candidate))
+            break;
+        handle = open_if_runtime(candidate.path);
+    }
     if (!handle)
         return NULL;
     found.handle = handle;

@@ -30,6 +30,7 @@ enum { FRAMES_LOOKED_AT = 64, NAME_LOOKED_AT = 1000 };
 
 static const struct py_target *tested;
 static void *functions[FUNCTIONS];
+static int (*add_pending)(int (*)(void *), void *);
 
 static uintptr_t call(enum function function, uintptr_t argument)
 {
@@ -99,11 +100,18 @@ static int run_test(void *unused)
     return 0;
 }
 
+/* Not by the sampler: dlsym takes the loader's lock, and a fork at that moment
+ * would leave it locked for ever in the child. */
+void selftest_prepare(void)
+{
+    add_pending = (int (*)(int (*)(void *), void *))python_symbol("Py_AddPendingCall");
+    for (int i = 0; i < FUNCTIONS; i++)
+        functions[i] = python_symbol(rows[i].name);
+}
+
 bool selftest_post(const struct py_target *target)
 {
-    int (*add_pending)(int (*)(void *), void *) = (int (*)(int (*)(void *), void *))python_symbol("Py_AddPendingCall");
     for (int i = 0; i < FUNCTIONS; i++) {
-        functions[i] = python_symbol(rows[i].name);
         if (!functions[i]) {
             log_line(LOG_WARN, LOG_SELFTEST, "Python %s does not export %s; not profiling", python_version_text(), rows[i].name);
             return false;

@@ -13,6 +13,9 @@
 
 #include "sampler/cpython/target.h"
 
+/* [loader] Finds the interpreter's functions. */
+void selftest_prepare(void);
+
 /* [sampler] The runtime is ready: posts the test. False when the symbols it
  * needs are missing or the thread list cannot be read. */
 bool selftest_post(const struct py_target *target);
