@@ -153,6 +153,16 @@ static void clear_profile(void)
 
 static void tick_once(void);
 
+/* A process counts as sampled once that can be read. */
+static void flush(const struct window *window)
+{
+    bool stored = options.output->flush(loop.profile, window) >= 0;
+    if (stored && !loop.had_sample && window->counters.samples) {
+        loop.had_sample = true;
+        options.first_sample();
+    }
+}
+
 /* What comes after a window. */
 enum after { NOTHING, NEXT_WINDOW, MAYBE_NEXT /* if the exec fails: opened when there is something for it */ };
 
@@ -170,7 +180,7 @@ static void end_window(const char *reason, enum after after)
     uint64_t process_cpu = loop.window_process_cpu, own = loop.window_own_cpu;
     struct account_book book = loop.book;
     open_window(ended.number + 1);
-    options.output->flush(loop.profile, &ended);
+    flush(&ended);
     if (options.output->seal(loop.profile, &ended, after == NEXT_WINDOW ? &loop.window : NULL) < 0 && after != NOTHING) {
         loop.window = ended;
         loop.window.ended = "open";
@@ -190,10 +200,6 @@ static void tick_once(void)
 {
     guard_recheck();
     watch_tick(loop.watch, &loop.stacks, &loop.book, &loop.window);
-    if (!loop.had_sample && loop.window.counters.samples) {
-        loop.had_sample = true;
-        options.first_sample();
-    }
 }
 
 static uint32_t next_random(void)
@@ -238,12 +244,12 @@ static void store(void)
     uint64_t now = clock_now();
     profile_freeze(loop.profile, options.output->is_full());
     if (now - loop.described_ns < SECOND) {
-        options.output->flush(loop.profile, &loop.window);
+        flush(&loop.window);
         return;
     }
     loop.described_ns = now;
     update_window();
-    options.output->flush(loop.profile, &loop.window);
+    flush(&loop.window);
     options.output->describe(loop.profile, &loop.window);
 }
 
@@ -375,7 +381,7 @@ static void last_tick(void)
     loop.window.counters.ticks_taken++;
     tick_once();
     update_window();
-    options.output->flush(loop.profile, &loop.window);
+    flush(&loop.window);
     options.output->describe(loop.profile, &loop.window);
 }
 

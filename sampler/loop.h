@@ -50,7 +50,7 @@ struct loop_options {
     /* The runtime has become ready (once a life of it): time for what needs the
      * GIL. False: this interpreter must not be sampled. */
     bool (*ready)(void);
-    /* The first sample was taken. */
+    /* The first sample was taken and stored. */
     void (*first_sample)(void);
     /* At the end of all: thread-private descriptors or not, told before anything is opened. */
     void (*descriptors)(bool own_table);

@@ -380,6 +380,8 @@ class Spool:
                 return
             window.stacks[metric] = parse_stacks(read_bytes(path), live, name)
             window.sealed[metric] = not live
+        elif metadata and metadata[5] and not read_bytes(path):
+            return  # its process ended while it made the window's first file: no window yet
         elif metadata:
             window, live = self._window(metadata), bool(metadata[5])
             if live and window.meta_sealed:
