@@ -40,7 +40,9 @@ def forks(python, long):
     need(len(parent) == 1, "%d spools of the parent", len(parent))
     children = [p for p in spool if p.pid != truth["pid"]]
     need(len(children) == len({p.pid for p in children}), "a child has two spools")
-    need(len(children) + counted(parent[0]) == count, "%d children with a spool + %d counted of %d", len(children), counted(parent[0]), count)
+    # one that is killed between its first file and being taken off the count is both
+    both = len(children) + counted(parent[0]) - count
+    need(0 <= both <= count // 100, "%d children with a spool + %d counted of %d", len(children), counted(parent[0]), count)
     need(all(m["ppid"] == truth["pid"] for p in children for m in p.metas()), "a child names another parent")
     return check_children_cpu(children, {e["pid"]: e["cpu"] for e in lines_of(run.truth_path)}, count)
 
