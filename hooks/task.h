@@ -19,7 +19,7 @@
 
 struct task {
     pthread_t thread;
-    pid_t tid;                /* set by the thread itself before run() */
+    _Atomic pid_t tid;        /* set by the thread itself before run() */
     _Atomic uint32_t ended;   /* futex: 1 once run() has returned */
     void (*run)(void *arg);
     void *arg;

@@ -42,8 +42,8 @@ $(B)/check_unit_fake: $(B)/unit/main_fake.o $(UNIT_FAKE_OBJ) $(B)/unit/modules.a
 	$(Q)$(CC) $(SANITIZE) -o $@ $(filter %.o,$^) $(UNIT_MODULES) $(UNIT_LIBS)
 
 # A fork takes all of jemalloc's locks, more than ThreadSanitizer's deadlock
-# detector can count.
-check-unit: export TSAN_OPTIONS = detect_deadlocks=0
+# detector can count. Nobody joins a sampler whose process ends.
+check-unit: export TSAN_OPTIONS = detect_deadlocks=0:report_thread_leaks=0
 # Every binary is run; the last line sums them up.
 check-unit: $(UNIT_BINARIES)
 	$(Q)for binary in $^; do $$binary || echo "$$binary failed"; done | tee $(B)/unit.log
