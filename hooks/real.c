@@ -17,6 +17,8 @@
     X(exit) X(_exit) X(_Exit) X(quick_exit) \
     X(execve) X(execv) X(execvp) X(execvpe) X(fexecve) X(execveat) X(pthread_condattr_setclock)
 
+extern char **environ;
+
 enum real_name {
 #define X(name) REAL_##name,
     NAMES(X)
@@ -85,10 +87,17 @@ int real_siginterrupt(int signo, int flag)
     return function ? function(signo, flag) : missing();
 }
 
-/* Ends the process by the system call should libc have no such function. */
+/* What may be called in a handler or a vfork child is not looked up there: where
+ * nothing resolved it before, the system call does what libc's function does. */
+static uintptr_t resolved(enum real_name name)
+{
+    return atomic_load_explicit(&found[name], memory_order_relaxed);
+}
+
 static void leave(enum real_name name, int status)
 {
-    void (*function)(int) = (void *)resolve(name);
+    bool bare = name == REAL__exit || name == REAL__Exit;
+    void (*function)(int) = (void *)(bare ? resolved(name) : resolve(name));
     if (function)
         function(status);
     for (;;)
@@ -103,14 +112,18 @@ void real_quick_exit(int status) { leave(REAL_quick_exit, status); __builtin_unr
 
 int real_execve(const char *path, char *const argv[], char *const envp[])
 {
-    int (*function)(const char *, char *const[], char *const[]) = (void *)resolve(REAL_execve);
-    return function ? function(path, argv, envp) : missing();
+    int (*function)(const char *, char *const[], char *const[]) = (void *)resolved(REAL_execve);
+    if (function)
+        return function(path, argv, envp);
+    long error = raw3(SYS_execve, (long)path, (long)argv, (long)envp);
+    errno = (int)-error;
+    return -1;
 }
 
 int real_execv(const char *path, char *const argv[])
 {
-    int (*function)(const char *, char *const[]) = (void *)resolve(REAL_execv);
-    return function ? function(path, argv) : missing();
+    int (*function)(const char *, char *const[]) = (void *)resolved(REAL_execv);
+    return function ? function(path, argv) : real_execve(path, argv, environ);
 }
 
 int real_execvp(const char *file, char *const argv[])

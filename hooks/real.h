@@ -5,7 +5,10 @@
  * Resolved by dlsym(RTLD_NEXT) at first use, so that an interposed function
  * works before our constructor ran. A missing one answers ENOSYS.
  * Runs in: [interposer]; the first use of each takes the loader's lock, so
- * real_resolve() does them all in the constructor.
+ * real_resolve() does them all in the constructor of a process that is profiled.
+ * In every other one (25 us of each exec otherwise) they wait for their first
+ * use, but for _exit, _Exit, execve and execv: these may be called in handlers
+ * and vfork children, and are bare system calls until then.
  */
 #ifndef APROF_HOOKS_REAL_H
 #define APROF_HOOKS_REAL_H

@@ -140,6 +140,7 @@ static int start_all(const char **what)
         if ((error = (call)) < 0)    \
             return error;            \
     } while (0)
+    real_resolve();
     STEP(mem_init(config.memory << 20));
     STEP(fork_start(&target));
     STEP(guard_start((enum guard_reader)config.reader));
@@ -225,7 +226,6 @@ __attribute__((constructor)) static void begin(void)
     }
     if (!atomic_compare_exchange_strong(&state, &dormant, DECIDING))
         return;
-    real_resolve();
     something_was_loaded();
     atomic_store_explicit(&state, decide(false), memory_order_release);
 }

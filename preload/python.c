@@ -22,6 +22,11 @@ static struct {
     char version[24];
 } found;
 
+/* Weak references, which the loader settles while it loads us: a dlsym that finds
+ * nothing formats an error in the application's heap, in each process. */
+extern char _PyRuntime[] __attribute__((weak));
+extern char pypy_main_startup[] __attribute__((weak));
+
 /* glibc's; absent on other C libraries. */
 extern int dladdr1(const void *, Dl_info *, void **, int) __attribute__((weak));
 
@@ -254,13 +259,15 @@ static enum python_verdict examine(struct py_target *target, uintptr_t runtime, 
 /* PyPy has no _PyRuntime, but its users deserve a line. */
 static bool is_pypy(void)
 {
-    return dlsym(RTLD_DEFAULT, "pypy_main_startup") != NULL;
+    return pypy_main_startup != NULL;
 }
 
 enum python_verdict python_find(struct py_target *target, bool late, char *reason, size_t size)
 {
     found.handle = NULL;
-    void *runtime = dlsym(RTLD_DEFAULT, "_PyRuntime");
+    void *runtime = _PyRuntime;
+    if (!runtime && late)
+        runtime = dlsym(RTLD_DEFAULT, "_PyRuntime");
     if (!runtime && late)
         runtime = find_private_runtime();
     if (!runtime)
