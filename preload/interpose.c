@@ -18,6 +18,7 @@
 
 #include "hooks/clock.h"
 #include "hooks/log.h"
+#include "hooks/raw.h"
 #include "hooks/real.h"
 #include "hooks/threads.h"
 #include "preload/fork.h"
@@ -81,15 +82,23 @@ EXPORT void quick_exit(int status)
     real_quick_exit(status);
 }
 
+/* A search along PATH (os.execvp makes one, and so does subprocess in a forked
+ * child) tries every folder: what is not there ends nothing. */
+static void before_exec_of(const char *path)
+{
+    if (raw2(SYS_access, (long)path, F_OK) == 0)
+        before(LOOP_EXEC);
+}
+
 EXPORT int execve(const char *path, char *const argv[], char *const envp[])
 {
-    before(LOOP_EXEC);
+    before_exec_of(path);
     return real_execve(path, argv, envp);
 }
 
 EXPORT int execv(const char *path, char *const argv[])
 {
-    before(LOOP_EXEC);
+    before_exec_of(path);
     return real_execv(path, argv);
 }
 
