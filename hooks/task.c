@@ -22,7 +22,6 @@
 #define STACK_BYTES (256u * 1024u)
 #define KERNEL_MASK_BYTES 8
 #define SLICE_NS 100000 /* the shortest that the kernel takes */
-#define LINGER_NS 100000000 /* far more than the kernel needs to be done with a thread that ended */
 
 struct sched_attributes { /* include/uapi/linux/sched/types.h, struct sched_attr, first version */
     uint32_t size, policy;
@@ -93,10 +92,9 @@ int task_start(struct task *task, void (*run)(void *), void *arg)
 /* pthread_join returns when the thread has left its memory, a moment before it
  * leaves the process: whoever counts threads then (Python does after a fork)
  * would still see it. */
-static void wait_until_gone(pid_t tid)
+static void wait_until_gone(pid_t tid, uint64_t deadline_ns)
 {
-    uint64_t deadline = clock_now() + LINGER_NS;
-    while (raw3(SYS_tgkill, real_pid(), tid, 0) == 0 && clock_now() < deadline)
+    while (raw3(SYS_tgkill, real_pid(), tid, 0) == 0 && clock_now() < deadline_ns)
         raw0(SYS_sched_yield);
 }
 
@@ -107,7 +105,7 @@ bool task_join(struct task *task, uint64_t deadline_ns)
             return false;
     if (pthread_join(task->thread, NULL) != 0)
         return false;
-    wait_until_gone(task->tid);
+    wait_until_gone(task->tid, deadline_ns);
     return true;
 }
 

@@ -6,6 +6,7 @@
  */
 #include "preload/init.h"
 
+#include <errno.h>
 #include <link.h> /* dl_iterate_phdr: has anything been loaded since? */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -34,7 +35,7 @@
 
 enum { DORMANT, DECIDING, INERT, ACTIVE };
 enum {
-    END_WAIT_MS = 20,
+    END_WAIT_NS = 20000000, /* for all that is asked at the end of the process */
     RING_BYTES = 131072, /* for one thread's CPU ticks at rates that the kernel's tick allows: a ring of
                             64 KiB (a power of two of words) and its head. Address space: no more pages
                             are touched than the longest backlog fills, one or two as a rule */
@@ -94,6 +95,13 @@ static bool runtime_is_ready(void)
     return selftest_post(&target);
 }
 
+/* [fork] One line about a run, not one for each of its workers. */
+static void become_child(void)
+{
+    config.summary = 0;
+    spooling_postfork_child();
+}
+
 static void prepare_sampler(void)
 {
     const char *directory = getcwd(start_directory, sizeof start_directory);
@@ -116,7 +124,7 @@ static void prepare_sampler(void)
     };
     loop_prepare(&options);
     spooling_prepare(&config);
-    fork_on_child(spooling_postfork_child);
+    fork_on_child(become_child);
 }
 
 static int start_ticks(void)
@@ -240,12 +248,23 @@ static void say_summary(void)
     log_write(line, length);
 }
 
+static _Atomic uint64_t waited_ns; /* at the end, so far */
+
+void init_last_words(enum loop_request request)
+{
+    int saved = errno;
+    if (init_is_active() && fork_owns_process()) {
+        uint64_t begin = clock_now(), waited = atomic_load(&waited_ns);
+        loop_ask(request, begin + (waited < END_WAIT_NS ? END_WAIT_NS - waited : 0));
+        atomic_fetch_add(&waited_ns, clock_now() - begin);
+        log_flush();
+    }
+    errno = saved;
+}
+
 __attribute__((destructor)) static void end(void)
 {
-    if (!init_is_active() || !fork_owns_process())
-        return;
-    loop_ask(LOOP_EXIT, clock_now() + END_WAIT_MS * 1000000ull);
-    log_flush();
-    if (config.summary)
+    init_last_words(LOOP_EXIT);
+    if (config.summary && init_is_active() && fork_owns_process())
         say_summary();
 }

@@ -30,64 +30,22 @@
 
 extern char **environ;
 
-/* One more tick of the sampler before the end; nothing in a vfork child. */
-static void before(enum loop_request request)
+/* The image is about to be replaced: one more tick, the window sealed. */
+static void before_exec(void)
 {
     int saved = errno;
     if (init_is_active() && fork_owns_process()) {
-        loop_ask(request, clock_now() + WAIT_NS);
+        loop_ask(LOOP_EXEC, clock_now() + WAIT_NS);
         log_flush();
-        if (request == LOOP_EXEC)
-            fork_before_exec();
+        fork_before_exec();
     }
     errno = saved;
 }
 
-EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg)
-{
-    init_look_again();
-    return threads_create(thread, attr, start, arg);
-}
-
-/* Every start of an interpreter calls this, once (Python/thread_pthread.h,
- * init_condattr), and hardly anything else does. */
-EXPORT int pthread_condattr_setclock(pthread_condattr_t *attr, clockid_t clock)
-{
-    init_look_again();
-    return real_pthread_condattr_setclock(attr, clock);
-}
-
-/* Handlers of atexit may still use CPU after this; our destructor ends it all. */
-EXPORT void exit(int status)
-{
-    before(LOOP_LAST_TICK);
-    real_exit(status);
-}
-
-EXPORT void _exit(int status)
-{
-    before(LOOP_EXIT);
-    real__exit(status);
-}
-
-EXPORT void _Exit(int status)
-{
-    before(LOOP_EXIT);
-    real__Exit(status);
-}
-
-EXPORT void quick_exit(int status)
-{
-    before(LOOP_EXIT);
-    real_quick_exit(status);
-}
-
-/* A search along PATH (os.execvp makes one, and so does subprocess in a forked
- * child) tries every folder: what is not there ends nothing. */
 static void before_exec_of(const char *path)
 {
     if (raw2(SYS_access, (long)path, F_OK) == 0)
-        before(LOOP_EXEC);
+        before_exec();
 }
 
 EXPORT int execve(const char *path, char *const argv[], char *const envp[])
@@ -104,25 +62,25 @@ EXPORT int execv(const char *path, char *const argv[])
 
 EXPORT int execvp(const char *file, char *const argv[])
 {
-    before(LOOP_EXEC);
+    before_exec();
     return real_execvp(file, argv);
 }
 
 EXPORT int execvpe(const char *file, char *const argv[], char *const envp[])
 {
-    before(LOOP_EXEC);
+    before_exec();
     return real_execvpe(file, argv, envp);
 }
 
 EXPORT int fexecve(int fd, char *const argv[], char *const envp[])
 {
-    before(LOOP_EXEC);
+    before_exec();
     return real_fexecve(fd, argv, envp);
 }
 
 EXPORT int execveat(int directory, const char *path, char *const argv[], char *const envp[], int flags)
 {
-    before(LOOP_EXEC);
+    before_exec();
     return real_execveat(directory, path, argv, envp, flags);
 }
 
