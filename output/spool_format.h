@@ -42,7 +42,9 @@
  * and renews it once a second in place. A live file belongs to a dead process
  * when that metadata file is missing, or gives a shared lock and has not changed
  * for 5 s; with "paused": true, or where locks are refused, only when it has
- * not changed for two windows and a minute. Nothing else proves anything.
+ * not changed for two windows and a minute. To a writer nothing else proves
+ * anything; a reader does not wait where the pid, of its own namespace and boot,
+ * is not there any more.
  *
  * Runs in: [sampler] [tool]. No allocation.
  */

@@ -278,6 +278,38 @@ START_TEST(the_lock_tells_who_is_alive)
 }
 END_TEST
 
+static void put_life(long pid, unsigned long namespace, const char *boot)
+{
+    char text[256];
+    snprintf(text, sizeof text, "{\"ended\": \"open\", \"pid\": %ld, \"pid_namespace\": %lu, \"boot\": \"%s\"}", pid, namespace, boot);
+    put(STEM "000000.json.live", text);
+}
+
+START_TEST(a_pid_that_is_gone_needs_no_wait)
+{
+    struct stat own;
+    char boot[40] = "";
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
+    ck_assert(file && fscanf(file, "%39s", boot) == 1);
+    fclose(file);
+    ck_assert_int_eq(stat("/proc/self/ns/pid", &own), 0);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(0);
+    ck_assert_int_eq(waitpid(child, NULL, 0), child);
+
+    put(STEM "000000.cpu.collapsed.live", "a (a.py:1) 00000005\n");
+    put_life(child, own.st_ino, boot);
+    ck_assert_int_eq(state_now(), READER_DEAD);
+    put_life(getpid(), own.st_ino, boot);
+    ck_assert_int_eq(state_now(), READER_OPEN);
+    put_life(child, own.st_ino + 1, boot); /* another container's */
+    ck_assert_int_eq(state_now(), READER_OPEN);
+    put_life(child, own.st_ino, "another");
+    ck_assert_int_eq(state_now(), READER_OPEN);
+}
+END_TEST
+
 START_TEST(metadata_that_cannot_be_parsed_costs_no_stack)
 {
     put(STEM "000000.json.live", "{\"schema\": 1, \"pid\"");
@@ -524,6 +556,7 @@ static Suite *reader_suite(void)
     tcase_add_test(files, live_sealed_after_the_listing_is_found_again);
     tcase_add_test(files, evicted_is_counted_and_no_failure);
     tcase_add_test(files, the_lock_tells_who_is_alive);
+    tcase_add_test(files, a_pid_that_is_gone_needs_no_wait);
     tcase_add_test(files, metadata_that_cannot_be_parsed_costs_no_stack);
     tcase_add_test(files, windows_come_by_process_and_number);
     tcase_add_test(files, what_is_not_ours_is_left_alone);
