@@ -239,11 +239,17 @@ static void count_tick(uint64_t now)
     loop.window.counters.ticks_missed += missed;
 }
 
+/* A process that is killed within its first second leaves figures that are true. */
+static uint64_t describing_interval(uint64_t now)
+{
+    return now - loop.sampling_ns < SECOND ? SECOND / 10 : SECOND;
+}
+
 static void store(void)
 {
     uint64_t now = clock_now();
     profile_freeze(loop.profile, options.output->is_full());
-    if (now - loop.described_ns < SECOND) {
+    if (now - loop.described_ns < describing_interval(now)) {
         flush(&loop.window);
         return;
     }

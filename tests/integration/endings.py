@@ -4,6 +4,7 @@ import os
 import random
 import signal
 import struct
+import subprocess
 import time
 
 import harness as h
@@ -96,6 +97,10 @@ def kill_at_random(python, long):
         need(used - kept <= LAST + 0.01, "kill %d: %.0f of %.0f ms are there", i, 1e3 * kept, 1e3 * used)
         need(kept <= used + 0.02, "kill %d: %.0f ms, only %.0f were used", i, 1e3 * kept, 1e3 * used)
         need(all(w.meta for w in process.windows.values()), "no metadata that can be read")
+        covered = sum(m["end_us"] - m["start_us"] for m in process.metas()) / 1e6
+        need(covered >= used - 0.4, "kill %d: metadata for %.0f of %.0f ms", i, 1e3 * covered, 1e3 * used)
+        report = subprocess.run([h.TOOL, "report", result.spool], stdout=subprocess.PIPE, check=True).stdout
+        need(b"1 ended without notice" in report, "the report does not say that it is over: %r", report[:100])
     return "%d kills, at most %.0f ms lost" % (started, 1e3 * worst)
 
 
