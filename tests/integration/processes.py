@@ -133,6 +133,14 @@ def single_forks(python, long):
     return "no warning, 60 forks"
 
 
+def one_summary(python, long):
+    """The line at exit is about the run: forked workers end without one."""
+    run = h.run([h.oracle("children.py"), "single", "20"], "summary", python=python, settings={"APROF_SUMMARY": "1"})
+    need(run.status == 0, "status %d: %s", run.status, h.tail(run.err))
+    need(run.err.count(b"aprof: ") == 1 and b" samples, " in run.err, "stderr: %s", h.tail(run.err))
+    return "1 line, 20 forks"
+
+
 def single_forks_go_on(python, long):
     """After a fork the parent is sampled again, each time."""
     truth, spool, _ = h.run_oracle(python, "children.py", "single", 100)
@@ -311,6 +319,7 @@ TESTS = [
     ("children-off", no_children, True),
     ("forks-no-warning", single_forks, True),
     ("forks-go-on", single_forks_go_on, True),
+    ("one-summary", one_summary, True),
     ("daemon", daemon, True),
     ("descriptors", descriptors, True),
     ("below-a-shell", below_a_shell, True),
