@@ -105,13 +105,20 @@ static const char *error_word(int error)
         {ENOSPC, "no space left"},     {EDQUOT, "quota exceeded"}, {ENOTDIR, "not a directory"},
         {ENOENT, "no such directory"}, {ELOOP, "symbolic link"},   {EMFILE, "too many open files"},
         {ENOMEM, "out of memory"},     {EIO, "input/output error"}, {EFBIG, "file too large"},
-        {EEXIST, "names are taken"},   {ESTALE, "taken away by somebody"}, {EINVAL, "not an absolute path"},
+        {EEXIST, "names are taken"},   {ENAMETOOLONG, "name too long"}, {ESTALE, "taken away by somebody"}, {EINVAL, "not an absolute path"},
     };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         if (words[i].error == error)
             return words[i].word;
     }
     return "error";
+}
+
+/* A remedy must be one: what is not there, or not for us to see, cannot be given away. */
+static bool is_directory(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
 static void failure_say(const struct spool *spool, int error)
@@ -122,10 +129,12 @@ static void failure_say(const struct spool *spool, int error)
         log_line(LOG_WARN, LOG_SPOOL, "spool directory %s, uid %u: %s (%d); stacks wait in memory; look at: df -h %s", directory, uid, word, error, directory);
     else if (error == EINVAL)
         log_line(LOG_WARN, LOG_SPOOL, "spool directory %s, uid %u: %s (%d); give one: export APROF_DIR=\"$PWD/aprof-spool\"", directory, uid, word, error);
-    else if (error == ENOTDIR || error == ENOENT || error == ELOOP || error == EROFS)
+    else if (!is_directory(directory))
         log_line(LOG_WARN, LOG_SPOOL, "spool directory %s cannot be made, uid %u: %s (%d); name another: export APROF_DIR=/tmp/aprof-spool", directory, uid, word, error);
-    else
+    else if (error == EACCES || error == EPERM)
         log_line(LOG_WARN, LOG_SPOOL, "spool directory %s cannot be written by uid %u: %s (%d); mend it: chown %u %s", directory, uid, word, error, uid, directory);
+    else
+        log_line(LOG_WARN, LOG_SPOOL, "spool directory %s cannot be written, uid %u: %s (%d); name another: export APROF_DIR=/tmp/aprof-spool", directory, uid, word, error);
 }
 
 static int failed(struct spool *spool, int error)

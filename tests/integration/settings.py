@@ -100,6 +100,14 @@ def a_file_for_a_directory(python, long):
     return line
 
 
+def name_too_long(python, long):
+    """No rights can mend it, so none are advised."""
+    place = "/tmp/" + 300 * "n"
+    line = one_line(h.run(["-c", BURN % 0.3], "long", python=python, settings={"APROF_DIR": place}), place)
+    need("cannot be made" in line and "chown" not in line, "%s", line)
+    return "no chown"
+
+
 WANDER = """
 import time
 def left(n, d):
@@ -200,6 +208,7 @@ TESTS = [
     ("settings-quiet", quiet, True),
     ("spool-unwritable", unwritable, True),
     ("spool-is-a-file", a_file_for_a_directory, True),
+    ("spool-name-too-long", name_too_long, True),
     ("spool-full", full_disk, True),
     ("heap-bounded", bounded_heap, True),
 ]
