@@ -42,6 +42,47 @@ static void before_exec(void)
     errno = saved;
 }
 
+EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg)
+{
+    init_look_again();
+    return threads_create(thread, attr, start, arg);
+}
+
+/* Every start of an interpreter calls this, once (Python/thread_pthread.h,
+ * init_condattr), and hardly anything else does. */
+EXPORT int pthread_condattr_setclock(pthread_condattr_t *attr, clockid_t clock)
+{
+    init_look_again();
+    return real_pthread_condattr_setclock(attr, clock);
+}
+
+/* Handlers of atexit may still use CPU after this; our destructor ends it all. */
+EXPORT void exit(int status)
+{
+    init_last_words(LOOP_LAST_TICK);
+    real_exit(status);
+}
+
+EXPORT void _exit(int status)
+{
+    init_last_words(LOOP_EXIT);
+    real__exit(status);
+}
+
+EXPORT void _Exit(int status)
+{
+    init_last_words(LOOP_EXIT);
+    real__Exit(status);
+}
+
+EXPORT void quick_exit(int status)
+{
+    init_last_words(LOOP_EXIT);
+    real_quick_exit(status);
+}
+
+/* A search along PATH (os.execvp makes one, and so does subprocess in a forked
+ * child) tries every folder: what is not there ends nothing. */
 static void before_exec_of(const char *path)
 {
     if (raw2(SYS_access, (long)path, F_OK) == 0)

@@ -6,7 +6,7 @@
 #
 # The calls are read from the library's machine code, from its roots on: the
 # handler of every signal that we claim, what a CPU tick calls for preload/fork.c,
-# and _exit (init_last_words) and execve, which an application may call in handlers of its own. All
+# and _exit and execve, which an application may call in handlers of its own. All
 # that they ask of libc must be async-signal-safe; they never allocate, and their
 # stack fits on an alternate stack beside the frame of a guarded fault.
 set -u
@@ -27,7 +27,7 @@ BEGIN {
     # Calls through a table that the constructor filled; dlsym is behind it only before that.
     resolved = "^(real_.*|leave|resolve|set_handler)$"
 
-    roots = "dispatch tick_handle guard_caught post_start init_last_words execve"
+    roots = "dispatch tick_handle guard_caught post_start _exit execve"
     # signal-safety(7), and what glibc makes safe without saying so: clock_gettime
     # is the vDSO or a system call, pthread_self and __errno_location read the
     # thread pointer, mem* and str* touch their arguments only.
