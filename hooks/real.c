@@ -10,12 +10,14 @@
 #include <errno.h>     /* ENOSYS */
 #include <stdatomic.h>
 #include <stdint.h>    /* uintptr_t */
+#include <string.h>    /* memcpy */
 #include <sys/mman.h>  /* mmap, madvise */
 
 #define NAMES(X) \
     X(pthread_create) X(sigaction) X(signal) X(__sysv_signal) X(sigset) X(sigignore) X(siginterrupt) \
     X(exit) X(_exit) X(_Exit) X(quick_exit) \
-    X(execve) X(execv) X(execvp) X(execvpe) X(fexecve) X(execveat) X(pthread_condattr_setclock)
+    X(execve) X(execv) X(execvp) X(execvpe) X(fexecve) X(execveat) X(pthread_condattr_setclock) \
+    X(pthread_sigmask)
 
 extern char **environ;
 
@@ -42,6 +44,13 @@ static uintptr_t resolve(enum real_name name)
         atomic_store_explicit(&found[name], address, memory_order_relaxed);
     }
     return address;
+}
+
+/* What may be called in a handler or a vfork child is not looked up there: where
+ * nothing resolved it before, the system call does what libc's function does. */
+static uintptr_t resolved(enum real_name name)
+{
+    return atomic_load_explicit(&found[name], memory_order_relaxed);
 }
 
 static int missing(void)
@@ -87,13 +96,7 @@ int real_siginterrupt(int signo, int flag)
     return function ? function(signo, flag) : missing();
 }
 
-/* What may be called in a handler or a vfork child is not looked up there: where
- * nothing resolved it before, the system call does what libc's function does. */
-static uintptr_t resolved(enum real_name name)
-{
-    return atomic_load_explicit(&found[name], memory_order_relaxed);
-}
-
+/* Ends the process by the system call should libc have no such function. */
 static void leave(enum real_name name, int status)
 {
     bool bare = name == REAL__exit || name == REAL__Exit;
@@ -148,6 +151,23 @@ int real_execveat(int dirfd, const char *path, char *const argv[], char *const e
 {
     int (*function)(int, const char *, char *const[], char *const[], int) = (void *)resolve(REAL_execveat);
     return function ? function(dirfd, path, argv, envp, flags) : missing();
+}
+
+/* libc's own two signals (cancellation, setuid of all threads) stay unblocked, as
+ * libc has it. */
+#define LIBC_SIGNALS (3ull << 31)
+
+int real_pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
+{
+    int (*function)(int, const sigset_t *, sigset_t *) = (void *)resolved(REAL_pthread_sigmask);
+    uint64_t bits;
+    if (function)
+        return function(how, set, old);
+    if (set) {
+        memcpy(&bits, set, sizeof bits);
+        bits &= how == SIG_UNBLOCK ? ~0ull : ~LIBC_SIGNALS;
+    }
+    return (int)-raw4(SYS_rt_sigprocmask, how, (long)(set ? &bits : NULL), (long)old, sizeof bits);
 }
 
 int real_pthread_condattr_setclock(pthread_condattr_t *attr, clockid_t clock)

@@ -37,6 +37,7 @@ int real_execv(const char *path, char *const argv[]);
 int real_execvp(const char *file, char *const argv[]);
 int real_execvpe(const char *file, char *const argv[], char *const envp[]);
 int real_fexecve(int fd, char *const argv[], char *const envp[]);
+int real_pthread_sigmask(int how, const sigset_t *set, sigset_t *old); /* also sigprocmask: 0 or an error number */
 int real_pthread_condattr_setclock(pthread_condattr_t *attr, clockid_t clock);
 int real_execveat(int dirfd, const char *path, char *const argv[], char *const envp[], int flags);
 

@@ -133,17 +133,43 @@ pid_t task_tid(void)
     return (pid_t)raw0(SYS_gettid);
 }
 
-bool task_is_runnable(pid_t tid)
+/* A file of /proc about one thread of ours; the length, 0: not readable. */
+static size_t read_about(pid_t tid, const char *name, char *text, size_t size)
 {
-    char path[64], text[512]; /* "TID (name of at most 15 bytes) R ..." */
-    log_format(path, sizeof path, "/proc/self/task/%d/stat", (int)tid);
+    char path[64];
+    log_format(path, sizeof path, "/proc/self/task/%d/%s", (int)tid, name);
     long fd = raw4(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0);
     if (fd < 0)
-        return false;
-    long length = raw3(SYS_read, fd, (long)text, sizeof text - 1);
+        return 0;
+    long length = raw3(SYS_read, fd, (long)text, (long)size - 1);
     raw1(SYS_close, fd);
+    text[length > 0 ? length : 0] = '\0';
+    return length > 0 ? (size_t)length : 0;
+}
+
+bool task_is_runnable(pid_t tid)
+{
+    char text[512]; /* "TID (name of at most 15 bytes) R ..." */
+    size_t length = read_about(tid, "stat", text, sizeof text);
     while (length > 0 && text[length - 1] != ')') /* a name may hold anything, ')' too */
         length--;
-
     return length > 0 && text[length] == ' ' && text[length + 1] == 'R';
+}
+
+bool task_blocks(pid_t tid, int signo)
+{
+    static const char label[] = "\nSigBlk:\t";
+    char text[4096];
+    uint64_t mask = 0;
+    if (!read_about(tid, "status", text, sizeof text))
+        return false;
+    const char *digit = strstr(text, label);
+    for (digit = digit ? digit + sizeof label - 1 : ""; *digit && *digit != '\n'; digit++)
+        mask = mask << 4 | (uint64_t)(*digit <= '9' ? *digit - '0' : *digit - 'a' + 10);
+    return mask >> (signo - 1) & 1;
+}
+
+bool task_unshare_root(void)
+{
+    return raw1(SYS_unshare, CLONE_FS) == 0;
 }

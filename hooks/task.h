@@ -45,6 +45,14 @@ void task_drop_capabilities(void);
  * /proc), rather than let it wait. Some microseconds. False when unknown. */
 bool task_is_runnable(pid_t tid);
 
+/* [sampler] Whether thread tid of this process blocks signo (SigBlk in /proc).
+ * False when unknown. */
+bool task_blocks(pid_t tid, int signo);
+
+/* [sampler] Leaves the shared root and working directory: an application that
+ * changes its root does not take our files with it. False where it is refused. */
+bool task_unshare_root(void);
+
 pid_t task_tid(void); /* gettid(2), async-signal-safe */
 
 #endif

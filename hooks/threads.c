@@ -81,6 +81,7 @@ static void reset(struct thread *record)
     record->start = NULL;
     record->arg = NULL;
     record->origin = 0;
+    atomic_store_explicit(&record->hears, HEARS_UNKNOWN, memory_order_relaxed);
     record->born_ns = record->born_cpu = record->ended_ns = record->ended_cpu = 0;
     atomic_store_explicit(&record->timer, -1, memory_order_relaxed);
     atomic_store_explicit(&record->tstate, 0, memory_order_relaxed);
@@ -232,6 +233,17 @@ bool threads_claim(struct thread *record)
         return false;
     self = record;
     return true;
+}
+
+struct thread *threads_find_self(void)
+{
+    if (self != NULL || !threads_started())
+        return self;
+    pid_t tid = (pid_t)raw0(SYS_gettid);
+    for (uint32_t i = 0; i < threads_high(); i++)
+        if (state_of(&records[i]) == THREAD_LIVE && records[i].tid == tid)
+            return threads_claim(&records[i]) ? self : NULL;
+    return NULL;
 }
 
 struct thread *threads_from_cookie(void *cookie)

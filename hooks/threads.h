@@ -32,6 +32,8 @@
 
 enum thread_state { THREAD_FREE, THREAD_BORN, THREAD_LIVE, THREAD_ENDED };
 
+enum thread_hears { HEARS_UNKNOWN, HEARS_YES, HEARS_NO };
+
 struct thread {
     _Atomic uint32_t state;
     uint32_t index;              /* place in the pool; never changes */
@@ -48,6 +50,7 @@ struct thread {
     uint8_t *space;              /* this record's own bytes */
     uint32_t space_size;         /* a power of two */
 
+    _Atomic uint8_t hears;       /* enum thread_hears: whether it blocks the timers' signal */
     _Atomic int timer;           /* hooks/timer.h id, -1: none */
     _Atomic uintptr_t tstate;    /* the PyThreadState last known to be this thread's, 0: unknown */
     uint64_t origin;             /* for the user of the record: what is known of where it began, 0: nothing */
@@ -74,6 +77,10 @@ int threads_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)
  * its first CPU tick; false when the record is not this thread's. */
 struct thread *threads_self(void);
 bool threads_claim(struct thread *record);
+
+/* The LIVE record of the calling thread, looked for by tid where it does not know
+ * it yet (an adopted one before its first CPU tick). Async-signal-safe. */
+struct thread *threads_find_self(void);
 
 /* Whether a cookie that came with a signal points at a record of the pool. */
 struct thread *threads_from_cookie(void *cookie);

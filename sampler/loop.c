@@ -430,6 +430,7 @@ static void run(void *unused)
     bool stay = true;
     log_queue_on_this_thread();
     options.descriptors(task_unshare_descriptors());
+    task_unshare_root();
     task_drop_capabilities();
     loop.due_ns = clock_now();
     loop.looking_ns = loop.due_ns;

@@ -9,6 +9,7 @@
 #include "hooks/interrupted.h"
 #include "hooks/log.h"
 #include "hooks/sigaction.h"
+#include "hooks/sigmask.h"
 #include "sampler/codes.h"
 #include "sampler/cpython/frames.h"
 #include "sampler/cpython/start.h"
@@ -201,9 +202,17 @@ static uint64_t random_first(const struct thread *thread)
     return 1 + mixed(clock_now() ^ atomic_load(&thread->birth) * 0x9e3779b97f4a7c15u) % tick.options.period_ns;
 }
 
+/* A thread that blocks the signal has no timer: nothing of ours may wait there. */
+static bool is_deaf(const struct thread *thread)
+{
+    return atomic_load(&thread->hears) == HEARS_NO;
+}
+
 bool tick_arm(struct thread *thread)
 {
     int id;
+    if (is_deaf(thread))
+        return true;
     if (!tick.options.period_ns)
         return false; /* not started: no signals in this process */
     if (atomic_load(&thread->timer) >= 0)
@@ -213,6 +222,8 @@ bool tick_arm(struct thread *thread)
     int none = -1;
     if (!atomic_compare_exchange_strong(&thread->timer, &none, id))
         timer_drop(id);
+    if (is_deaf(thread)) /* since a moment ago */
+        tick_disarm(thread);
     return true;
 }
 
@@ -222,6 +233,28 @@ void tick_disarm(struct thread *thread)
     if (id >= 0)
         timer_drop(id);
 }
+
+/* --- the signal's mask --- */
+
+/* [application thread] Whatever expired before is delivered before the call. */
+static void about_to_block(void)
+{
+    struct thread *self = threads_find_self();
+    if (!self)
+        return;
+    atomic_store(&self->hears, HEARS_NO);
+    tick_disarm(self);
+}
+
+/* [application thread] Heard again: the sampler's next look arms it. */
+static void mask_changed(void)
+{
+    struct thread *self = threads_find_self();
+    if (self)
+        atomic_store(&self->hears, sigmask_blocks(TIMER_SIGNAL) ? HEARS_NO : HEARS_YES);
+}
+
+/* --- births --- */
 
 /* Settles the name of the function that the thread begins with: should it live
  * and die between two looks, its time stands below that. */
@@ -242,6 +275,7 @@ static void born(struct thread *self)
         start >= tick.options.target->text_end)
         return;
     note_origin(self);
+    mask_changed(); /* it has its maker's */
     tick_arm(self);
 }
 
@@ -250,6 +284,7 @@ int tick_start(const struct tick_options *options)
     tick.options = *options;
     tick.kernel_tick = options->clock == TIMER_CPU ? clock_kernel_tick() : 0;
     threads_on_birth(born);
+    sigmask_watch(TIMER_SIGNAL, about_to_block, mask_changed);
     return sigaction_claim(TIMER_SIGNAL, tick_handle);
 }
 

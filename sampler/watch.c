@@ -617,8 +617,18 @@ static bool stays(const struct look *look, const struct watched *watched, bool a
            state.tid == watched->record->tid;
 }
 
+/* Its timer, unless it blocks the signal: one that we never saw change its mask
+ * may have had it from its maker, or from the program before an exec. */
 static void arm(const struct look *look, struct watched *watched)
 {
+    struct thread *record = watched->record;
+    if (atomic_load(&record->hears) == HEARS_UNKNOWN) {
+        uint8_t unknown = HEARS_UNKNOWN; /* unless it says so itself meanwhile */
+        uint8_t hears = task_blocks(record->tid, TIMER_SIGNAL) ? HEARS_NO : HEARS_YES;
+        atomic_compare_exchange_strong(&record->hears, &unknown, hears);
+    }
+    if (atomic_load(&record->hears) == HEARS_NO)
+        look->window->counters.limits[LIMIT_signals_blocked]++;
     if (look->watch->options.signals && atomic_load(&watched->record->timer) < 0 && !tick_arm(watched->record))
         look->window->counters.limits[LIMIT_timers]++;
 }

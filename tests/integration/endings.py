@@ -180,6 +180,33 @@ def no_file_without_time(python, long):
     need(not os.path.exists(result.spool), "a spool directory though switched off")
 
 
+def blocked_signals(python, long):
+    """What a program that blocks all signals finds in sigwait, sigpending and after exec is what was sent."""
+    run = h.Run([h.oracle("blocked.py")], "blocked", python=python)
+    result = run.finish()
+    need(result.status == 0, "status %d: %s", result.status, h.tail(result.err))
+    need(result.out == b"caught: [15] pending: []\npending after exec: []\n", "it found %s", result.out)
+    process = h.Spool(result.spool).by_pid(run.truth()["pid"])
+    lines = [line for p in process for line in p.stacks("cpu")]
+    for name, seconds in (("burn_blocked", 0.5), ("burn_unblocked", 0.5)):
+        found = h.total_where(lines, lambda f: any(x.name == name for x in f)) / 1e6
+        # read from outside while blocked: a tick more or less than by CPU ticks
+        need(0.85 * seconds <= found <= 1.15 * seconds, "%s has %.3f of %.1f s", name, found, seconds)
+    return "nothing of ours was found"
+
+
+def another_root(python, long):
+    """A program that changes its root directory: the spool stays where it was."""
+    if os.geteuid() != 0:
+        raise h.Skip("changing the root directory needs root")
+    jail = h.fresh_folder("jail")
+    result = h.run([h.oracle("jail.py"), jail], "jail", python=python)
+    need(result.status == 0, "status %d: %s", result.status, h.tail(result.err))
+    need(os.listdir(jail) == [], "in the jail stands %s", os.listdir(jail))
+    found = h.Spool(result.spool).one().total("cpu") / 1e6
+    need(1.3 <= found <= 1.6, "cpu %.3f of 1.5 s", found)
+
+
 DUMP = b"Fatal Python error: Segmentation fault"
 
 TESTS = [
@@ -199,6 +226,8 @@ TESTS = [
     ("end-urgent", ending("urgent", 0, says=b"urgent\n"), True),
     ("end-term", ending("term", 143, lost=LAST), True),
     ("end-abort", ending("abort", 134, lost=LAST), True),
+    ("signals-blocked", blocked_signals, True),
+    ("another-root", another_root, True),
     ("end-exec", exec_of_itself, True),
     ("kill-9", kill_at_random, False),
     ("read-live", read_while_it_runs, True),

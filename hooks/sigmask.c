@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+#include "hooks/sigmask.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "hooks/raw.h"
+#include "hooks/real.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+static struct {
+    _Atomic int signo; /* 0: nobody listens */
+    void (*about_to_block)(void);
+    void (*changed)(void);
+} watch;
+
+void sigmask_watch(int signo, void (*about_to_block)(void), void (*changed)(void))
+{
+    watch.about_to_block = about_to_block;
+    watch.changed = changed;
+    atomic_store_explicit(&watch.signo, signo, memory_order_release);
+}
+
+bool sigmask_blocks(int signo)
+{
+    uint64_t mask = 0; /* the kernel's: a bit a signal */
+    raw4(SYS_rt_sigprocmask, SIG_BLOCK, 0, (long)&mask, sizeof mask);
+    return mask >> (signo - 1) & 1;
+}
+
+/* Returns 0 or an error number, like pthread_sigmask. */
+static int change(int how, const sigset_t *set, sigset_t *old)
+{
+    int signo = atomic_load_explicit(&watch.signo, memory_order_acquire);
+    bool names_it = signo && set && sigismember(set, signo) == 1;
+    bool concerned = names_it || (signo && set && how == SIG_SETMASK);
+    if (!concerned || !real_owns_memory())
+        return real_pthread_sigmask(how, set, old);
+    if (names_it && how != SIG_UNBLOCK)
+        watch.about_to_block();
+    int error = real_pthread_sigmask(how, set, old);
+    watch.changed();
+    return error;
+}
+
+EXPORT int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
+{
+    int saved = errno, error = change(how, set, old);
+    errno = saved;
+    return error;
+}
+
+EXPORT int sigprocmask(int how, const sigset_t *set, sigset_t *old)
+{
+    int saved = errno, error = change(how, set, old);
+    errno = error ? error : saved;
+    return error ? -1 : 0;
+}
