@@ -277,6 +277,8 @@ static void print_covered(const struct quality *quality)
     sentence_end(&line);
 }
 
+#define RESTED 0.8 /* a rate got so far below the one asked for is explained */
+
 static void print_rate(const struct quality *quality)
 {
     struct sentence line = { .label = "rate", .between = ", " };
@@ -284,7 +286,8 @@ static void print_rate(const struct quality *quality)
         sentence_add(&line, "%.4g to %.4g/s asked", quality->asked_least, quality->asked_most);
     else
         sentence_add(&line, "%.4g/s asked", quality->asked_most);
-    sentence_add(&line, "%.4g/s got", quality->got);
+    sentence_add(&line, "%.4g/s got%s", quality->got,
+                 quality->got < RESTED * quality->asked_least ? " (it slows down while nothing runs)" : "");
     sentence_add(&line, "%" PRIu64 " ticks due", quality->ticks_due);
     sentence_add(&line, "%" PRIu64 " missed", quality->ticks_missed);
     sentence_add(&line, "%" PRIu64 " samples", quality->samples);
@@ -370,7 +373,7 @@ static void print_notes(const struct report *report)
     if (counts->unfinished)
         sentence_add(&line, "%" PRIu64 " unfinished file%s left out (.tmp)", counts->unfinished, plural(counts->unfinished));
     if (counts->folders)
-        sentence_add(&line, "%" PRIu64 " folder%s not looked into", counts->folders, plural(counts->folders));
+        sentence_add(&line, "%" PRIu64 " folder%s not looked into (name a folder to read it)", counts->folders, plural(counts->folders));
     if (counts->gone)
         sentence_add(&line, "%" PRIu64 " file%s removed before it was read", counts->gone, plural(counts->gone));
     sentence_end(&line);

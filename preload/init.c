@@ -142,24 +142,24 @@ static int start_ticks(void)
 static int start_all(const char **what)
 {
     int error;
-#define STEP(call)                   \
+#define STEP(text, call)             \
     do {                             \
-        *what = #call;               \
+        *what = text;                \
         if ((error = (call)) < 0)    \
             return error;            \
     } while (0)
     real_resolve();
-    STEP(mem_init(config.memory << 20));
-    STEP(fork_start(&target));
-    STEP(guard_start((enum guard_reader)config.reader));
-    STEP(target.layout.minor >= 13 ? layout_read_debug_offsets(&target.layout, target.runtime) : 0);
-    STEP(codes_start());
-    STEP(threads_start(ring_bytes()));
-    STEP(start_ticks());
+    STEP("a heap of our own", mem_init(config.memory << 20));
+    STEP("handlers around fork", fork_start(&target));
+    STEP("handlers for faults", guard_start((enum guard_reader)config.reader));
+    STEP("the interpreter's own table of its layout", target.layout.minor >= 13 ? layout_read_debug_offsets(&target.layout, target.runtime) : 0);
+    STEP("tables of names", codes_start());
+    STEP("records of threads", threads_start(ring_bytes()));
+    STEP("CPU ticks", start_ticks());
     selftest_prepare();
     prepare_sampler();
     sigaction_on_call(loop_look_soon);
-    STEP(loop_start());
+    STEP("a thread of our own", loop_start());
 #undef STEP
     return 0;
 }
@@ -176,7 +176,8 @@ static int start(void)
     int error = start_all(&what);
     if (error == 0)
         return ACTIVE;
-    log_line(LOG_WARN, LOG_STATE, "not profiling: %s failed with error %d", what, -error);
+    log_line(LOG_WARN, LOG_STATE, "not profiling: %s cannot be had, error %d%s", what, -error,
+             error == -ENOMEM ? " (no room: 200 MiB of address space are needed, see ulimit -v)" : "");
     return INERT;
 }
 
@@ -242,6 +243,8 @@ static void say_summary(void)
 {
     char line[4096];
     struct loop_totals totals = loop_totals();
+    if (spooling_is_failing())
+        return; /* nothing there to be read; why was said */
     size_t length = log_format(line, sizeof line, "aprof: %lu samples, %lu.%lu s of CPU in %s (read it with: aprof report %s)\n",
                                (unsigned long)totals.samples, (unsigned long)(totals.cpu_ns / SECOND),
                                (unsigned long)(totals.cpu_ns / (SECOND / 10) % 10), config.dir, config.dir);

@@ -2,6 +2,7 @@
 #include "preload/spooling.h"
 
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -22,6 +23,7 @@ static struct {
     char shown[SHOWN_BYTES], tag_text[1025], program[PROGRAM_BYTES], host[HOST_BYTES];
     struct spool *spool;
     bool own_table;
+    _Atomic bool failing;      /* the last flush or seal could not be written */
 } spooling;
 
 /* --- what the process is --- */
@@ -159,10 +161,21 @@ static const struct metadata *describe(struct metadata *metadata, const struct p
     return metadata;
 }
 
+static int noted(int result)
+{
+    atomic_store(&spooling.failing, result < 0);
+    return result;
+}
+
+bool spooling_is_failing(void)
+{
+    return atomic_load(&spooling.failing);
+}
+
 static int flush(struct profile *profile, const struct window *window)
 {
     struct metadata metadata;
-    return spooling.spool ? spool_flush(spooling.spool, profile, describe(&metadata, profile, window)) : 0;
+    return spooling.spool ? noted(spool_flush(spooling.spool, profile, describe(&metadata, profile, window))) : 0;
 }
 
 static int renew(struct profile *profile, const struct window *window)

@@ -8,6 +8,8 @@
 #ifndef APROF_PRELOAD_SPOOLING_H
 #define APROF_PRELOAD_SPOOLING_H
 
+#include <stdbool.h>
+
 #include "preload/config.h"
 #include "sampler/loop.h"
 
@@ -16,5 +18,8 @@ void spooling_prepare(const struct config *config);
 extern const struct loop_output spooling_output;
 void spooling_descriptors(bool own_table);
 void spooling_postfork_child(void);
+
+/* Whether what was to be written last could not be. Any thread. */
+bool spooling_is_failing(void);
 
 #endif

@@ -181,7 +181,10 @@ static void end_window(const char *reason, enum after after)
     struct account_book book = loop.book;
     open_window(ended.number + 1);
     flush(&ended);
-    if (options.output->seal(loop.profile, &ended, after == NEXT_WINDOW ? &loop.window : NULL) < 0 && after != NOTHING) {
+    int error = options.output->seal(loop.profile, &ended, after == NEXT_WINDOW ? &loop.window : NULL);
+    if (error < 0 && after == NOTHING)
+        options.output->describe(loop.profile, &ended); /* the live files stay, and say how it ended */
+    if (error < 0 && after != NOTHING) {
         loop.window = ended;
         loop.window.ended = "open";
         loop.window_process_cpu = process_cpu;

@@ -394,23 +394,31 @@ static bool makes_progress(pid_t tid)
     return false;
 }
 
-/* A thread that runs now and has no ticks to speak for it. Python code holds
- * the GIL; C code without it counts only when it really computes, so that
- * nothing is booked on a wait that it is about to enter. */
+/* A stack that the thread is seen in while it runs. Python code holds the GIL; C
+ * code without it counts only when it really computes, so that nothing is booked
+ * on a wait that it is about to enter. torn: no two passes were equal. */
+static bool see_running(const struct look *look, const struct watched *watched, bool *torn)
+{
+    const struct py_target *target = look->watch->options.target;
+    struct watch *watch = look->watch;
+    bool held = states_holds_gil(target, watched->tstate);
+    if (!capture_twice(look, watched))
+        return false;
+    *torn = false;
+    if (held)
+        return states_holds_gil(target, watched->tstate);
+    return makes_progress(watched->record->tid) && stacks_capture(watch->two, target, watched->tstate) == watch->one->end &&
+           stacks_equal(watch->one, watch->two);
+}
+
+/* A thread that runs now and has no ticks to speak for it. */
 static void run_from_outside(const struct look *look, struct watched *watched)
 {
-    pid_t tid = watched->record->tid;
+    bool torn = true;
     uint64_t cpu;
     for (int i = 0; i < OUTSIDE_TRIES; i++) {
-        bool held = states_holds_gil(look->watch->options.target, watched->tstate);
-        if (!capture_twice(look, watched))
-            continue;
-        if (held ? !states_holds_gil(look->watch->options.target, watched->tstate) : !makes_progress(tid))
-            continue;
-        if (!held && (stacks_capture(look->watch->two, look->watch->options.target, watched->tstate) != look->watch->one->end ||
-                      !stacks_equal(look->watch->one, look->watch->two)))
-            continue;
-        if (!stacks_resolve(look->stacks, look->watch->one) || !clock_thread(tid, &cpu))
+        if (!see_running(look, watched, &torn) || !stacks_resolve(look->stacks, look->watch->one) ||
+            !clock_thread(watched->record->tid, &cpu))
             continue;
         watched->last = stacks_intern(look->stacks, look->watch->one);
         watched->last_stands = false;
@@ -418,8 +426,11 @@ static void run_from_outside(const struct look *look, struct watched *watched)
         sampled(look, look->watch->one->cut);
         return;
     }
-    look->window->counters.ticks_due++;
-    look->window->counters.dropped[DROP_torn]++;
+    /* Else it entered a wait or was preempted: its time is still outstanding. */
+    if (torn) {
+        look->window->counters.ticks_due++;
+        look->window->counters.dropped[DROP_torn]++;
+    }
 }
 
 /* Whether its ticks have failed it, by so many periods: it is read from outside
