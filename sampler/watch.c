@@ -416,7 +416,7 @@ static void run_from_outside(const struct look *look, struct watched *watched)
 {
     bool torn = true;
     uint64_t cpu;
-    for (int i = 0; i < OUTSIDE_TRIES; i++) {
+    for (int i = 0; i < OUTSIDE_TRIES && torn; i++) {
         if (!see_running(look, watched, &torn) || !stacks_resolve(look->stacks, look->watch->one) ||
             !clock_thread(watched->record->tid, &cpu))
             continue;
