@@ -6,8 +6,8 @@
 
 The program is tests/oracles/edges.py: every call edge and call line is known, and
 it times its own phases. A row for each Python and way: samples, impossible
-stacks per million, what the tool itself calls lost, the worst share of a phase
-against the program's own clock, and the CPU that the tool took beside the
+stacks per million, what was lost (dropped, and ticks missed), what was dropped
+alone (for Tachyon: its own error rate), the worst share of a phase against the program's own clock, and the CPU that the tool took beside the
 program's. Only ratios within this run mean anything.
 """
 import argparse
@@ -23,19 +23,19 @@ sys.path.insert(0, os.path.join(os.path.dirname(HERE), "integration"))
 import harness as h  # noqa: E402
 import truths  # noqa: E402
 
-COLUMNS = "%-14s %-26s %10s %12s %9s %9s %9s"
+COLUMNS = "%-14s %-26s %10s %12s %9s %9s %9s %9s"
 STRETCH = 60  # s of one run of the program
 
 
-def row(label, way, samples, wrong, lost, share, cpu):
-    print(COLUMNS % (label, way, samples, wrong, lost, share, cpu), flush=True)
+def row(label, way, samples, wrong, lost, dropped, share, cpu):
+    print(COLUMNS % (label, way, samples, wrong, lost, dropped, share, cpu), flush=True)
 
 
 class Sums:
     """What several runs of one way came to."""
 
     def __init__(self):
-        self.samples, self.wrong, self.all, self.lost, self.tool_cpu, self.app_cpu = 0, 0.0, 0.0, 0, 0.0, 0.0
+        self.samples, self.wrong, self.all, self.lost, self.dropped, self.tool_cpu, self.app_cpu = 0, 0.0, 0.0, 0, 0, 0.0, 0.0
         self.found, self.spent, self.reasons = {}, {}, {}
 
     def add_stacks(self, truth, lines):
@@ -53,9 +53,9 @@ class Sums:
         return max(100 * abs(self.found[p] / found - self.spent[p] / spent) for p in self.found) if found else float("nan")
 
     def show(self, label, way):
-        lost = self.lost / (self.samples + self.lost)
+        lost, dropped = (n / (self.samples + self.lost) for n in (self.lost, self.dropped))
         row(label, way, self.samples, "%.1f" % (1e6 * self.wrong / self.all) if self.wrong else "0", "%.2f %%" % (100 * lost),
-            "%.2f" % self.worst(), "%.2f %%" % (100 * self.tool_cpu / self.app_cpu))
+            "%.2f %%" % (100 * dropped), "%.2f" % self.worst(), "%.2f %%" % (100 * self.tool_cpu / self.app_cpu))
         for reason, n in sorted(self.reasons.items(), key=lambda item: -item[1])[:3]:
             print("    %.1f per million: %s" % (1e6 * n / self.all, reason))
 
@@ -71,6 +71,7 @@ def ours(python, samples, seconds, settings):
         h.need(took > 0, "no sample in %.1f s", length)
         sums.samples += took
         sums.lost += process.lost()
+        sums.dropped += process.lost() - process.counter("ticks", "missed")
         sums.tool_cpu += (process.counter("sampler_cpu_us") + process.counter("handler_us")) / 1e6
         sums.app_cpu += truth["cpu"]
         sums.add_stacks(truth, list(process.stacks("cpu")))
@@ -109,7 +110,7 @@ def tachyon(python, seconds, rate, extra):
     captured = re.search(r"Captured ([0-9,]+) samples", said)
     sums.samples = int(captured[1].replace(",", "")) if captured else int(sums.all)
     share = float(errors[1]) / 100 if errors else 0.0
-    sums.lost = sums.samples * share / (1 - share) if share < 1 else 0
+    sums.lost = sums.dropped = sums.samples * share / (1 - share) if share < 1 else 0
     sums.app_cpu = truth["cpu"]
     # of two processes: what the kernel says of both, less the program's own
     sums.tool_cpu = result.rusage.ru_utime + result.rusage.ru_stime - truth["cpu"]
@@ -120,7 +121,7 @@ def attempt(label, way, function, *args):
     try:
         function(*args).show(label, way)
     except (h.Failure, h.Skip) as reason:
-        row(label, way, "failed:", str(reason)[:60], "", "", "")
+        row(label, way, "failed:", str(reason)[:60], "", "", "", "")
         return 1
     return 0
 
@@ -134,7 +135,7 @@ def main():
     pythons, refused = h.usable(h.pythons(options.python))
     for label, reason in refused:
         print("not run: %s: %s" % (label, reason))
-    print(COLUMNS % ("Python", "way", "samples", "impossible/M", "lost", "worst pt", "tool CPU"))
+    print(COLUMNS % ("Python", "way", "samples", "impossible/M", "lost", "dropped", "worst pt", "tool CPU"))
     failed = 0
     for python in pythons:
         failed += attempt(python.label, "libaprof 10 kHz", ours, python, options.samples, 0, truths.FAST)
@@ -146,7 +147,7 @@ def main():
             for extra in ([], ["--blocking"]):
                 failed += attempt(python.label, " ".join(["Tachyon %d kHz" % (rate // 1000)] + extra), tachyon, python, options.seconds, rate, extra)
     if not peers:
-        row("3.15", "Tachyon", "absent", "", "", "", "")
+        row("3.15", "Tachyon", "absent", "", "", "", "", "")
     h.remove_work()
     return 1 if failed else 0
 
