@@ -7,8 +7,9 @@
 The program is tests/oracles/edges.py: every call edge and call line is known, and
 it times its own phases. A row for each Python and way: samples, impossible
 stacks per million, what was lost (dropped, and ticks missed), what was dropped
-alone (for Tachyon: its own error rate), the worst share of a phase against the program's own clock, and the CPU that the tool took beside the
-program's. Only ratios within this run mean anything.
+alone (for Tachyon: its own error rate), the worst share of a phase against the
+program's own clock, and the CPU that the tool took beside the program's. Only
+ratios within this run mean anything.
 """
 import argparse
 import json
