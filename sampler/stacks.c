@@ -24,7 +24,7 @@ enum frames_end stacks_capture(struct stack_copy *copy, const struct py_target *
         if (frame.kind != FRAME_PYTHON)
             continue;
         if (copy->frames < copy->depth)
-            copy->entry[copy->frames++] = (struct stack_entry){frame.code.identity, frame.code.address, frame.lasti};
+            copy->entry[copy->frames++] = (struct stack_entry){frame.code.identity, frame.code.address, frame.lasti, 0};
         else
             copy->cut++;
     }
@@ -57,11 +57,14 @@ static profile_frame frame_of(struct stacks *stacks, const struct stack_entry *e
     return frame;
 }
 
-bool stacks_resolve(struct stacks *stacks, const struct stack_copy *copy)
+bool stacks_resolve(struct stacks *stacks, struct stack_copy *copy)
 {
-    for (uint32_t i = 0; i < copy->frames; i++)
-        if (!frame_of(stacks, &copy->entry[i]))
+    for (uint32_t i = 0; i < copy->frames; i++) {
+        if (!copy->entry[i].frame)
+            copy->entry[i].frame = frame_of(stacks, &copy->entry[i]);
+        if (!copy->entry[i].frame)
             return false;
+    }
     return true;
 }
 
@@ -94,7 +97,7 @@ profile_stack stacks_intern(struct stacks *stacks, const struct stack_copy *copy
         stack = push(stacks, stack, profile_intern(stacks->profile, marker, length, 0));
     }
     for (uint32_t i = copy->frames; i-- > 0;) {
-        profile_frame frame = frame_of(stacks, &copy->entry[i]);
+        profile_frame frame = copy->entry[i].frame ? copy->entry[i].frame : frame_of(stacks, &copy->entry[i]);
         if (!frame) {
             frame = stacks->unknown;
             stacks->unreadable++;

@@ -23,6 +23,7 @@ struct stack_entry {
     uint64_t identity;
     uintptr_t code;    /* address; 0: the names were settled in the handler */
     int32_t lasti;
+    profile_frame frame; /* found by stacks_resolve; 0: not yet */
 };
 
 struct stack_copy {
@@ -57,7 +58,7 @@ bool stacks_is_whole(enum frames_end end);
 
 /* Whether every frame's names are known by now (learning them where they can be
  * read). False: try again later, or intern with [unknown]. */
-bool stacks_resolve(struct stacks *stacks, const struct stack_copy *copy);
+bool stacks_resolve(struct stacks *stacks, struct stack_copy *copy);
 profile_stack stacks_intern(struct stacks *stacks, const struct stack_copy *copy);
 
 #endif

@@ -271,7 +271,7 @@ static void copy_record(struct stack_copy *copy, const struct ring *ring)
     for (uint32_t i = 0; i < entries && copy->frames < copy->depth; i++) {
         uint64_t tag = ring_peek(ring, at);
         bool settled = (tag & 255) == RING_SETTLED;
-        copy->entry[copy->frames++] = (struct stack_entry){ring_peek(ring, at + 1), settled ? 0 : ring_peek(ring, at + 2), (int32_t)(tag >> 32)};
+        copy->entry[copy->frames++] = (struct stack_entry){ring_peek(ring, at + 1), settled ? 0 : ring_peek(ring, at + 2), (int32_t)(tag >> 32), 0};
         at += settled ? 2 : 3;
     }
 }
