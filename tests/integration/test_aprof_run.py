@@ -7,6 +7,7 @@ wrapper that is tested, in any state of the tree.
 """
 import hashlib
 import os
+import re
 import pty
 import pwd
 import shutil
@@ -231,7 +232,10 @@ def test_ours_is_there_once():
 
 
 def test_a_nested_run_is_a_run_of_its_own():
-    assert "APROF_RUN" not in words_of(run("env", env={"APROF_RUN": "0123456789abcdef"}))
+    seen = words_of(run("env", env={"APROF_RUN": "0123456789abcdef"}))
+    # made anew, and marked: no Python has seen it yet (preload/environment.h)
+    assert re.fullmatch(r"\+[0-9a-f]{16}", seen["APROF_RUN"]), seen["APROF_RUN"]
+    assert seen["APROF_RUN"] != words_of(run("env"))["APROF_RUN"]
 
 
 def test_path_with_a_space_or_colon():
