@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-/* Reasons for which a sample is lost or lacks something; DESIGN: dropped{}. */
+/* Reasons for which a sample is lost or lacks something; shown in the metadata as dropped{}. */
 #define DROP_REASONS(X) \
     X(torn) X(torn_awaiter) X(fault) X(deadline) X(table_full) X(ring_full) X(late) X(unreadable) X(creator_unknown)
 
