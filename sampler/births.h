@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * births: who made which task.
+ *
+ * CPython does not record it, so the making of tasks is hooked: tp_init of
+ * _asyncio.Task (the slot, the pointer in its __init__ descriptor, and the slots
+ * of subclasses that exist already). The hook notes, before it calls the
+ * original, the coroutines that were executing on the thread, innermost first.
+ *
+ * An address is no identity: a coroutine is freed and another made in its place
+ * at once. So each coroutine that has made a task gets an entry in a table of
+ * makers, with a serial number, until it dies: tp_dealloc of the coroutine types
+ * is hooked too, and takes the entry away. It looks at one byte to see that a
+ * dying coroutine made nothing, as nearly all have.
+ *
+ *   makers   set-associative by address, a cache line of ways a bucket; written
+ *            by application threads that hold their GIL, read by the sampler
+ *   ring     births on their way to the sampler: many producers (interpreters
+ *            with a GIL of their own), one consumer
+ *
+ * Both hooks allocate nothing, take no lock and cannot fail: what has no room is
+ * counted, and such a task has no creator. Plain loads are enough in them: they
+ * run at a call, on the thread whose frames they read. Once installed they stay.
+ *
+ * A generator-based coroutine (types.coroutine) is not followed to its death, so
+ * it is left out of the chain: its awaiters stand for it.
+ */
+#ifndef APROF_SAMPLER_BIRTHS_H
+#define APROF_SAMPLER_BIRTHS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sampler/cpython/target.h"
+
+/* A coroutine that made a task: its entry's number and its serial. Never 0. */
+typedef uint64_t maker_id;
+
+enum { BIRTH_MAKERS = 30 }; /* coroutines kept of one chain, innermost first */
+
+struct birth {
+    uintptr_t task;
+    uint32_t count;                  /* of maker[]; 0: made outside of any coroutine */
+    maker_id maker[BIRTH_MAKERS];
+};
+
+/* [loader] Maps table and ring: address space only, touched as it is used. 0 or a negative errno. */
+int births_start(const struct py_target *target);
+
+/* Hooks a Task type and its subclasses, and the coroutine types once. Only plain
+ * reads of memory and aligned stores, so it may run [handler], on a thread that
+ * holds the GIL of the type's interpreter. Idempotent; also hooks subclasses that
+ * came since. False: something is not what it should be (another tp_init than the
+ * one hooked before, no __init__ in the type's dict): nothing was changed. */
+bool births_hook(uintptr_t task_type);
+/* [sampler] Whether this type and all its subclasses are hooked. */
+bool births_is_hooked(uintptr_t task_type);
+
+/* --- [sampler] --- */
+
+/* The oldest birth not yet taken; false: none. */
+bool births_next(struct birth *birth);
+/* Whether the coroutine lives. Ask after reading it: an answer of true says that
+ * what was read before was this coroutine's. */
+bool births_is_alive(maker_id maker);
+/* Its address; 0: dead. */
+uintptr_t births_coroutine(maker_id maker);
+/* Births that found no room, in the ring or among the makers; only ever grows. */
+uint64_t births_lost(void);
+/* Called by a hook when the ring is half full: to wake the sampler. */
+void births_on_half(void (*call)(void));
+
+/* [fork, child] What is in the ring is void; the makers stay (they live in the child too). */
+void births_postfork_child(void);
+
+#endif

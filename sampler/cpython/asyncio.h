@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * asyncio: where an interpreter keeps its tasks, and what a future or task is,
+ * from memory. _asyncio is never imported by us: it is found in sys.modules once
+ * the application has it.
+ *
+ * Runs in: [handler] for what reads one object or one thread, [sampler] for the
+ * search and the enumeration. No allocation, bounded.
+ *
+ * Sources: Modules/_asynciomodule.c (FutureObj, TaskObj, module state; private
+ * structs: their offsets are part of struct layout, and tp_basicsize is compared
+ * before anything is believed), Lib/asyncio/{futures,tasks,events}.py,
+ * Lib/_weakrefset.py, Include/internal/pycore_tstate.h and pycore_interp.h.
+ */
+#ifndef APROF_SAMPLER_CPYTHON_ASYNCIO_H
+#define APROF_SAMPLER_CPYTHON_ASYNCIO_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sampler/cpython/target.h"
+
+#define ASYNCIO_SETS 4
+
+/* What one interpreter's asyncio consists of. 0: it has none of that. */
+struct asyncio {
+    uintptr_t interp;
+    uintptr_t module;         /* _asyncio */
+    uintptr_t task_type, future_type; /* of _asyncio */
+    uintptr_t py_task_type, py_future_type; /* asyncio.tasks._PyTask, asyncio.futures._PyFuture */
+    uintptr_t current_tasks[2]; /* dicts {loop: task}: of _asyncio and, if another, of asyncio.tasks; 3.14+: only the
+                                   pure-Python one matters, the C one stays empty */
+    uintptr_t set[ASYNCIO_SETS]; /* WeakSets and sets that tasks are registered in */
+};
+
+/* --- finding it: [sampler] --- */
+
+/* A search over sys.modules that costs next to nothing while nothing was added:
+ * it goes on where it stopped. Zeroed at the start of an interpreter's life. */
+struct asyncio_search {
+    uintptr_t interp, keys;
+    uint32_t looked_at;   /* entries of the dict */
+    bool mismatch;        /* found, and its types are not of the size they must be: tasks stay off */
+    char found[64];       /* what was found instead, for the one line: "Task has 180 bytes, not 168" */
+};
+
+/* True once _asyncio is there and its types are what they must be; found is then
+ * complete but for what asyncio itself has not defined yet (call again later:
+ * asyncio_complete). Called once a tick until then. */
+bool asyncio_find(struct asyncio_search *search, const struct py_target *target, uintptr_t interp, struct asyncio *found);
+/* Looks again for the parts that only the package asyncio defines (tasks._PyTask,
+ * the WeakSets of the Python module), and notices when _asyncio's module object was
+ * replaced in sys.modules (reloaded): true when anything changed. Cheap. */
+bool asyncio_complete(const struct py_target *target, struct asyncio *asyncio);
+
+/* --- a future or task --- */
+
+enum future_kind { FUTURE_NONE, FUTURE_PLAIN, FUTURE_TASK };
+enum future_state { FUTURE_PENDING, FUTURE_CANCELLED, FUTURE_FINISHED };
+
+struct future {
+    enum future_kind kind;
+    bool python;         /* written in Python: its parts were attributes */
+    enum future_state state;
+    uintptr_t address, type, loop;
+    uintptr_t callback0; /* C objects: the first callback; 0 for Python ones */
+    uintptr_t callbacks; /* list of (callback, context), or 0 */
+    uintptr_t awaited_by; /* 3.14+: an object or a set, 0: none; before: 0 */
+    bool awaited_by_is_set;
+    /* tasks */
+    uintptr_t waiter;    /* _fut_waiter */
+    uintptr_t coro;      /* what the task was made of: a coroutine as a rule */
+};
+
+/* What kind of future an object is, by its type or a base of it: [handler]. */
+enum future_kind asyncio_kind(const struct py_target *target, const struct asyncio *asyncio, uintptr_t object, bool *python);
+/* False: not a future, unreadable or absurd. Reads words, not whole objects. */
+bool asyncio_read(const struct py_target *target, const struct asyncio *asyncio, uintptr_t object, struct future *future);
+/* Only the state; C objects: two or three reads. */
+bool asyncio_state(const struct py_target *target, const struct asyncio *asyncio, uintptr_t object, enum future_state *state);
+/* Only a task's _fut_waiter and _coro; C objects: a read each. */
+bool asyncio_waiter(const struct py_target *target, const struct asyncio *asyncio, uintptr_t task, uintptr_t *waiter, uintptr_t *coro);
+/* A task's name as text ("Task-12" for one that was never asked for it); writes at
+ * most size bytes, escaped as sampler/text.h does; the length, 0: unreadable. */
+uint32_t asyncio_name(const struct py_target *target, const struct asyncio *asyncio, uintptr_t task, char *name, uint32_t size);
+
+/* --- a thread --- */
+
+/* The loop that this thread state runs now; 0: none. */
+uintptr_t asyncio_running_loop(const struct py_target *target, uintptr_t tstate);
+/* The tasks whose steps this interpreter's threads execute now: fills at most max,
+ * returns how many. 3.14+: the thread's own (and that of the pure-Python dict);
+ * before: those of all running loops, one of which is this thread's. */
+uint32_t asyncio_current(const struct py_target *target, const struct asyncio *asyncio, uintptr_t tstate, uintptr_t *tasks, uint32_t max);
+
+/* --- all tasks: [sampler] --- */
+
+/* The places that hold tasks: one walk each. */
+struct tasks_walk {
+    const struct py_target *target;
+    const struct asyncio *asyncio;
+    uintptr_t head, node;   /* an llist of 3.14+ */
+    uintptr_t table;        /* a set of weak references or of tasks */
+    uint32_t next, slots, taken;
+    bool broken;            /* the list was being changed: it is not complete */
+};
+/* 3.14+: the list of a thread state, and that of the interpreter (tasks of threads
+ * that are gone). False: this version has none. */
+bool asyncio_tasks_of_thread(struct tasks_walk *walk, const struct py_target *target, const struct asyncio *asyncio, uintptr_t tstate);
+bool asyncio_tasks_of_interp(struct tasks_walk *walk, const struct py_target *target, const struct asyncio *asyncio);
+/* asyncio->set[index]: a WeakSet (its `data` is looked up anew) or a plain set. False: no such set. */
+bool asyncio_tasks_of_set(struct tasks_walk *walk, const struct py_target *target, const struct asyncio *asyncio, uint32_t index);
+/* The next candidate: an address that the caller reads with asyncio_read before it
+ * believes that it is a task. */
+bool asyncio_tasks_next(struct tasks_walk *walk, uintptr_t *task);
+
+#endif
