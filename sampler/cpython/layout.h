@@ -64,7 +64,49 @@ struct layout {
     int32_t object_type, var_size, type_name, type_flags;
     int32_t str_length, str_state, str_hash, str_ascii_data, str_compact_data, str_legacy_data;
     int32_t bytes_data;
-    int32_t method_function, function_code; /* im_func of a bound method, func_code */
+    int32_t method_function, method_self; /* of a bound method */
+    int32_t function_code, function_closure;
+    int32_t cell_value, weakref_object, cfunction_def, cfunction_self; /* m_ml and m_self of a builtin */
+    int32_t partial_function, partial_args; /* functools.partial: a private struct, the same in all versions */
+    int32_t long_size, long_digits;       /* ob_size (3.11) or lv_tag */
+    bool long_is_tagged;                  /* 3.12+: lv_tag, digits << 3 | sign; before: signed ob_size */
+    int32_t type_basicsize, type_base, type_dict, type_dictoffset, type_dealloc, type_init, type_subclasses, type_cached_keys;
+
+    /* containers */
+    int32_t tuple_items;                  /* the first item itself */
+    int32_t list_items;                   /* pointer to the first item */
+    int32_t dict_keys, dict_values;       /* in a dict */
+    int32_t keys_log2_index_bytes, keys_kind, keys_nentries, keys_indices; /* in its keys object */
+    int32_t values_first;                 /* from a split table's ma_values to the first value */
+    int32_t set_mask, set_table;
+
+    /* instances' attributes: 3.11 keeps values and dict in two words before the object, 3.12 in one (values: the
+     * word has bit 0 set and they lie at word + 1), 3.13+ the dict before and the values behind it */
+    int32_t instance_dict;                /* word before the object (negative) */
+    int32_t instance_values;              /* 3.11: word before the object, of its own; else NONE */
+    bool instance_values_tagged;          /* 3.12 */
+    bool instance_values_inline;          /* 3.13+: {capacity, size, embedded, valid} at tp_basicsize, values after it */
+    uint32_t flag_inline_values, flag_managed_dict, flag_heap_type; /* in tp_flags; 0: there is none */
+
+    /* code: variables */
+    int32_t code_nlocalsplus, code_nfreevars, code_stacksize, code_localsplusnames, code_localspluskinds;
+
+    /* generators, coroutines, async generators */
+    int32_t gen_frame, gen_state;         /* the embedded frame, gi_frame_state (a signed byte) */
+    int8_t gen_created, gen_suspended, gen_awaiting, gen_awaiting_locked, gen_executing; /* its values; 127: there is none.
+                                           3.11/3.12: awaiting is `suspended` at a RESUME of 2 or more */
+    int8_t gen_finished;                  /* finished is this and above */
+    int8_t await_slot;                    /* the awaited object: words below the top of its stack (1, 3.15: 2) */
+    uint8_t resume_opcodes[3];            /* 3.11/3.12: the opcode and its specialised forms, 0: none; later: all 0 */
+    int32_t wrapper_inner;                /* coroutine_wrapper, asend, athrow, anext_awaitable, FutureIter: what they wrap */
+
+    /* _asyncio: private structs, from the debug information of each version's own builds */
+    int32_t future_size, task_size;       /* tp_basicsize that they must have */
+    int32_t future_loop, future_callback0, future_callbacks, future_state, future_awaited_by, future_awaited_by_is_set;
+    int32_t task_waiter, task_coro, task_name, task_node;
+    int32_t thread_dict;
+    int32_t thread_running_loop;          /* 3.13+; before: in the thread's dict */
+    int32_t thread_running_task, thread_tasks, interp_tasks; /* 3.14+ */
 };
 
 /* The table for a minor version and build; NULL: not supported. */
