@@ -26,6 +26,9 @@
 #define OFFSET_MAX (1 << 20)
 #define FRAME_SIZE_MAX 128 /* frames.c reads a frame into a buffer of this size */
 #define CODE_SPAN_MAX 192  /* code.c likewise */
+#define HEAD_SPAN_MAX 256  /* no member of a container or generator is beyond */
+#define TYPE_SPAN_MAX 2048 /* of a type */
+#define THREAD_SPAN_MAX 4096
 
 #define RELEASE_LEVEL(version) (((version) >> 4) & 0xf)
 #define RELEASE_FINAL 0xf
@@ -119,7 +122,7 @@ static bool fits(int32_t offset, int32_t size, int32_t whole)
 
 /* Readers copy frames and code objects whole into buffers of their own, and
  * index those by these offsets. */
-static bool is_plausible(const struct layout *layout)
+static bool frames_are_plausible(const struct layout *layout)
 {
     if (layout->frame_size <= 0 || layout->frame_size > FRAME_SIZE_MAX)
         return false;
@@ -131,6 +134,19 @@ static bool is_plausible(const struct layout *layout)
            fits(layout->code_qualname, 8, CODE_SPAN_MAX) && fits(layout->code_linetable, 8, CODE_SPAN_MAX) &&
            fits(layout->code_firstlineno, 4, CODE_SPAN_MAX) && fits(layout->code_flags, 4, CODE_SPAN_MAX) &&
            layout->gil_locked >= 0 && layout->gil_last_holder >= 0;
+}
+
+/* Words that are read one by one, of objects. */
+static bool objects_are_plausible(const struct layout *layout)
+{
+    return fits(layout->code_localsplusnames, 8, CODE_SPAN_MAX) && fits(layout->code_localspluskinds, 8, CODE_SPAN_MAX) &&
+           fits(layout->tuple_items, 8, HEAD_SPAN_MAX) && fits(layout->list_items, 8, HEAD_SPAN_MAX) &&
+           fits(layout->dict_keys, 8, HEAD_SPAN_MAX) && fits(layout->dict_values, 8, HEAD_SPAN_MAX) &&
+           fits(layout->set_mask, 8, HEAD_SPAN_MAX) && fits(layout->set_table, 8, HEAD_SPAN_MAX) &&
+           fits(layout->long_size, 8, HEAD_SPAN_MAX) && fits(layout->long_digits, 4, HEAD_SPAN_MAX) &&
+           fits(layout->gen_frame, 8, HEAD_SPAN_MAX) && fits(layout->gen_state, 1, HEAD_SPAN_MAX) &&
+           fits(layout->type_basicsize, 8, TYPE_SPAN_MAX) && fits(layout->type_dictoffset, 8, TYPE_SPAN_MAX) &&
+           fits(layout->type_cached_keys, 8, TYPE_SPAN_MAX) && fits(layout->thread_running_loop, 8, THREAD_SPAN_MAX);
 }
 
 static bool is_pending_lock(uintptr_t mutex)
@@ -169,7 +185,8 @@ int layout_read_debug_offsets(struct layout *layout, uintptr_t runtime)
 
     const struct tables *own = &tables[layout->minor - MINOR_FIRST];
     struct layout read = *layout;
-    if (!take_rows(&read, runtime, own->rows) || !take_places(&read, runtime, own->places) || !is_plausible(&read))
+    if (!take_rows(&read, runtime, own->rows) || !take_places(&read, runtime, own->places) || !frames_are_plausible(&read) ||
+        !objects_are_plausible(&read))
         return -EINVAL;
     read.runtime_pending_lock = find_pending_lock(runtime, read.runtime_pending_lock, read.runtime_interpreters_main);
     *layout = read;
