@@ -250,6 +250,7 @@ static enum python_verdict examine(struct py_target *target, uintptr_t runtime, 
     target->bytes_type = (uintptr_t)python_symbol("PyBytes_Type");
     target->method_type = (uintptr_t)python_symbol("PyMethod_Type");
     target->function_type = (uintptr_t)python_symbol("PyFunction_Type");
+    target->cfunction_type = (uintptr_t)python_symbol("PyCFunction_Type");
     target->coro_type = (uintptr_t)python_symbol("PyCoro_Type");
     target->gen_type = (uintptr_t)python_symbol("PyGen_Type");
     target->async_gen_type = (uintptr_t)python_symbol("PyAsyncGen_Type");

@@ -19,6 +19,7 @@ struct py_target {
     uintptr_t bytes_type;   /* &PyBytes_Type */
     uintptr_t method_type;  /* &PyMethod_Type, 0: not exported */
     uintptr_t function_type; /* &PyFunction_Type, 0: not exported */
+    uintptr_t cfunction_type; /* &PyCFunction_Type, 0: not exported */
     uintptr_t coro_type, gen_type, async_gen_type; /* &PyCoro_Type, &PyGen_Type, &PyAsyncGen_Type, 0: not exported */
     uint32_t version;       /* PY_VERSION_HEX */
     uintptr_t text_start, text_end; /* of the file that holds the interpreter: threads started there are its own */

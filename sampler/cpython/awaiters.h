@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * awaiters: the tasks that wait for a future or task now.
+ *
+ * The way up is what the interpreter itself will follow when the future is done:
+ * its callbacks. A callback is either the wake-up of a task that awaits this very
+ * future, or belongs to something that stands between: gather's outer future, the
+ * future that wait() or a TaskGroup waits for, shield's, the queue of
+ * as_completed. Those are followed upward in their turn, so a gather of shielded
+ * gathers is found as well. Which callback leads where is a table (awaiters.c).
+ *
+ * An edge must close: a task counts only while its own _fut_waiter is pending and
+ * is the future through which it was reached. So a gather() that nobody awaits
+ * yet, a TaskGroup whose body still runs, and a callback left from before are no
+ * edges, whatever `awaited_by` (3.14+) says; that is only used to be quicker.
+ *
+ * Runs in: [handler] [sampler]. No allocation, no recursion, bounded.
+ *
+ * Sources: Lib/asyncio/{tasks,taskgroups,staggered}.py, Modules/_asynciomodule.c
+ * (task_wakeup), anyio/_backends/_asyncio.py.
+ */
+#ifndef APROF_SAMPLER_CPYTHON_AWAITERS_H
+#define APROF_SAMPLER_CPYTHON_AWAITERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sampler/cpython/asyncio.h"
+#include "sampler/cpython/containers.h"
+
+enum {
+    AWAITERS_LEVELS = 8,      /* futures between a task and its awaiter, at most */
+    AWAITERS_CALLBACKS = 4096 /* callbacks looked at in one walk */
+};
+
+struct awaiter {
+    uintptr_t task;    /* it waits ... */
+    uintptr_t through; /* ... for this future, which is pending: what was asked for, or what stands between */
+};
+
+struct awaiters_walk {
+    const struct py_target *target;
+    const struct asyncio *asyncio;
+    struct awaiters_level {
+        uintptr_t future;
+        uintptr_t callback0;    /* 0: taken, or none */
+        struct items callbacks; /* tuples (callback, context) */
+        uint32_t next;
+    } level[AWAITERS_LEVELS];
+    uint32_t levels, looked;
+    bool cut; /* a bound was hit: there may be more */
+};
+
+/* Starts at a future or task that was read as pending. */
+void awaiters_begin(struct awaiters_walk *walk, const struct py_target *target, const struct asyncio *asyncio, const struct future *future);
+/* The next task that waits for it; one that is reached in two ways comes twice. */
+bool awaiters_next(struct awaiters_walk *walk, struct awaiter *awaiter);
+
+/* Whether the future that a task waits for is an aggregate (gather's outer future)
+ * none of whose members is pending: the task only waits for the loop. */
+bool awaiters_aggregate_is_done(const struct py_target *target, const struct asyncio *asyncio, uintptr_t future);
+
+#endif
