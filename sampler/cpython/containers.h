@@ -46,10 +46,11 @@ struct dict_walk {
 bool containers_dict_begin(struct dict_walk *walk, const struct py_target *target, uintptr_t dict);
 /* The next entry that is in use; false at the end. */
 bool containers_dict_next(struct dict_walk *walk, uintptr_t *key, uintptr_t *value);
-/* The value under an ASCII str key, by looking at every entry; 0: none. */
+/* The value under an ASCII str key, by looking at the first 65536 entries, not by
+ * its hash; 0: none. */
 uintptr_t containers_dict_get(const struct py_target *target, uintptr_t dict, const char *key);
 
-/* --- sets (and frozensets) --- */
+/* --- sets (and frozensets): by the tp_name of their type or of a base of it --- */
 
 struct set_walk {
     uintptr_t table;
@@ -65,7 +66,7 @@ struct deque_walk {
     int64_t index;
     uint32_t left; /* items still to come */
 };
-/* The caller knows that it is a deque (tp_name is compared all the same). */
+/* By tp_name, as sets. Only the blocks that its links lead to both ways. */
 bool containers_deque_begin(struct deque_walk *walk, const struct py_target *target, uintptr_t deque);
 bool containers_deque_next(struct deque_walk *walk, uintptr_t *item);
 
@@ -73,7 +74,8 @@ bool containers_deque_next(struct deque_walk *walk, uintptr_t *item);
 
 /* The instance attribute of that (ASCII) name, wherever this version keeps it:
  * values beside the object, a materialised dict, a dict at tp_dictoffset. Not
- * class attributes. 0: none, or unreadable. */
+ * slots, not class attributes, not what an object of variable size (a subclass of
+ * tuple, int ...) carries at its end. 0: none, or unreadable. */
 uintptr_t containers_attribute(const struct py_target *target, uintptr_t object, const char *name);
 
 /* What a free variable of a function holds (through its cell), looked up by name
@@ -84,7 +86,7 @@ uintptr_t containers_closure(const struct py_target *target, uintptr_t function,
  * one. frame is the _PyInterpreterFrame. 0: none, unbound, unreadable. */
 uintptr_t containers_local(const struct py_target *target, uintptr_t frame, const struct py_code *code, const char *name);
 
-/* Whether object is an ASCII str with this text. */
+/* Whether object is a str with this ASCII text. */
 bool containers_is_text(const struct py_target *target, uintptr_t object, const char *text);
 
 /* Whether a type's tp_name is this C string (at most 63 characters). */
