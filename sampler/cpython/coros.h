@@ -14,8 +14,9 @@
  *   anext_awaitable         (anext with a default)     -> what it wraps
  *   _asyncio.FutureIter     (await future)             -> the future: the end
  *
- * Any other object (a Cython coroutine, an iterator written in Python) ends the
- * chain cleanly. Sources: Objects/genobject.c (_PyGen_yf and the structs of the
+ * They are known by the names of their types; a class of Python that has such a
+ * name is not taken for one. Any other object (a Cython coroutine, an iterator
+ * written in Python) ends the chain cleanly. Sources: Objects/genobject.c (_PyGen_yf and the structs of the
  * wrappers), Modules/_asynciomodule.c (futureiterobject).
  *
  * A coroutine that executes awaits nothing that can be read from it: its callee
@@ -49,28 +50,30 @@ struct coro {
     struct py_code code; /* not for CORO_FINISHED */
     int32_t lasti;       /* as struct py_frame's; -1: at the def line */
     uintptr_t awaited;   /* CORO_AWAITING: the object on its stack; else 0 */
-    uintptr_t previous;  /* CORO_EXECUTING: the frame it was sent from; else 0 */
+    uintptr_t previous;  /* CORO_EXECUTING: the frame of Python it was sent from (markers of C are
+                            skipped), 0: none; else 0 */
 };
 
 /* False: not one of the three types, or unreadable, or absurd (torn). */
 bool coros_read(const struct py_target *target, uintptr_t object, struct coro *coro);
 
-/* Only its state, without its code: two reads. False as above. */
+/* Only its state, without its code: two reads, on 3.11/3.12 four of a suspended one. False as above. */
 bool coros_state(const struct py_target *target, uintptr_t object, enum coro_state *state);
 
-/* The object that a generator-owned frame is embedded in; 0: its type is none of the three. */
+/* The object that a generator-owned frame is embedded in; 0: owned by another, or its type is none of
+ * the three. */
 uintptr_t coros_of_frame(const struct py_target *target, uintptr_t frame);
 
 enum coros_end {
     COROS_MORE,
     COROS_FUTURE,    /* the innermost awaits walk->awaited, a future (through FutureIter) */
     COROS_OTHER,     /* ... awaits something else: walk->awaited, or 0 (bare yield) */
-    COROS_CREATED,   /* the outermost has not begun */
-    COROS_EXECUTING, /* one of the chain executes: its callees are on a thread's stack */
-    COROS_FINISHED,
+    COROS_CREATED,   /* the outermost has not begun: it is given out */
+    COROS_EXECUTING, /* one of the chain executes: it is given out; its callees are on a thread's stack */
+    COROS_FINISHED,  /* the next one has: it is not given out. Not torn: somebody may have closed it */
     COROS_TORN,      /* the pieces do not belong together */
-    COROS_FAULT,
-    COROS_LIMIT
+    COROS_FAULT,     /* memory was not readable, or was not what it must be */
+    COROS_LIMIT      /* one more than limit, or absurdly many wrappers in a row */
 };
 
 struct coros_walk {
@@ -83,8 +86,8 @@ struct coros_walk {
 
 /* Starts at a coroutine or at any awaitable wrapper of the table above. */
 void coros_begin(struct coros_walk *walk, const struct py_target *target, uintptr_t object, uint32_t limit);
-/* The next one inward; false at the end: walk->end says which. One that executes
- * is still given out (as the last). */
+/* The next one inward; false at the end: walk->end says which. A chain that ends
+ * well with exactly limit coroutines ends well. */
 bool coros_next(struct coros_walk *walk, struct coro *coro);
 
 #endif
