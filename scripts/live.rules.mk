@@ -1,12 +1,20 @@
-# make check-live: the readers of sampler/cpython/ against each Python found, by
-# what that Python says of itself (tests/live/layout_live.py).
+# make check-live: the readers of the interpreter's memory against each Python
+# found, by what that Python says of itself. A test is a pair: tests/live/X_live.c,
+# a library of its own, and X_live.py, which loads it with ctypes and compares.
+# make check-live LIVE=layout runs one of them.
 .PHONY: check-live
-LIVE_SRC := tests/live/layout_live.c sampler/text.c $(wildcard sampler/cpython/layout*.c) \
-            $(addprefix sampler/cpython/,objects.c code.c frames.c states.c)
+LIVE      ?= $(patsubst tests/live/%_live.c,%,$(wildcard tests/live/*_live.c))
+LIVE_LIBS := $(LIVE:%=$(B)/%_live.so)
 
-$(B)/layout_live.so: $(LIVE_SRC) $(wildcard sampler/cpython/*.h) sampler/text.h hooks/guard.h
+# From the archive of check-unit a test takes what it calls; its own guard_copy
+# and guard_word stand in for hooks/guard.c.
+$(B)/%_live.so: tests/live/%_live.c $(B)/unit/modules.a $(JEMALLOC_A)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LIB_CFLAGS) -shared -o $@ $(LIVE_SRC) -ldl
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LIB_CFLAGS) -shared -o $@ $< $(UNIT_MODULES) -l:libffi_pic.a -ldl
 
-check-live: $(B)/layout_live.so
-	$(Q)tests/live/run $(B)/layout_live.so
+$(B)/unit/modules.a: | $(B)/unit
+$(B)/unit:
+	@mkdir -p $@
+
+check-live: $(LIVE_LIBS)
+	$(Q)tests/live/run $^

@@ -3,7 +3,7 @@
 
     python layout_live.py LIBRARY
 
-LIBRARY is build/layout_live.so. Every answer is compared with what the
+LIBRARY is layout_live.so. Every answer is compared with what the
 interpreter says of itself: frames against sys._getframe(), lines against
 co_positions(), thread states against threading.enumerate(). The caller holds
 the GIL, so there is no tolerance. Ends with "N passed, N failed".
