@@ -5,7 +5,7 @@
  * the application has it.
  *
  * Runs in: [handler] for what reads one object or one thread, [sampler] for the
- * search and the enumeration. No allocation, bounded.
+ * search, the names and the enumeration. No allocation, bounded.
  *
  * Sources: Modules/_asynciomodule.c (FutureObj, TaskObj, module state; private
  * structs: their offsets are part of struct layout, and tp_basicsize is compared
@@ -18,19 +18,31 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "sampler/cpython/containers.h"
 #include "sampler/cpython/target.h"
 
 #define ASYNCIO_SETS 4
+#define ASYNCIO_NAMES_MAX 6
+
+/* A dict in which a few names are looked for. Every entry is looked at once; then
+ * a look costs the dict's head and the entries that names were found in. */
+struct asyncio_names {
+    uintptr_t entries;                   /* of the keys object: another one is looked at anew */
+    uint32_t looked_at;
+    uint32_t entry[ASYNCIO_NAMES_MAX];   /* its number + 1; 0: the name is not there */
+    uintptr_t value[ASYNCIO_NAMES_MAX];  /* the last that was there, also when it is gone now */
+};
 
 /* What one interpreter's asyncio consists of. 0: it has none of that. */
 struct asyncio {
     uintptr_t interp;
     uintptr_t module;         /* _asyncio */
-    uintptr_t task_type, future_type; /* of _asyncio */
+    uintptr_t task_type, future_type; /* of _asyncio; those that the package asyncio uses, should there be others */
     uintptr_t py_task_type, py_future_type; /* asyncio.tasks._PyTask, asyncio.futures._PyFuture */
     uintptr_t current_tasks[2]; /* dicts {loop: task}: of _asyncio and, if another, of asyncio.tasks; 3.14+: only the
                                    pure-Python one matters, the C one stays empty */
-    uintptr_t set[ASYNCIO_SETS]; /* WeakSets and sets that tasks are registered in */
+    uintptr_t set[ASYNCIO_SETS]; /* WeakSets and sets that tasks are registered in; the first that is 0 ends them */
+    struct asyncio_names modules, of_c, of_tasks, of_futures; /* sys.modules and three modules' dicts, as last looked at */
 };
 
 /* --- finding it: [sampler] --- */
@@ -38,8 +50,8 @@ struct asyncio {
 /* A search over sys.modules that costs next to nothing while nothing was added:
  * it goes on where it stopped. Zeroed at the start of an interpreter's life. */
 struct asyncio_search {
-    uintptr_t interp, keys;
-    uint32_t looked_at;   /* entries of the dict */
+    uintptr_t interp;
+    struct asyncio_names modules;
     bool mismatch;        /* found, and its types are not of the size they must be: tasks stay off */
     char found[64];       /* what was found instead, for the one line: "Task has 180 bytes, not 168" */
 };
@@ -49,8 +61,9 @@ struct asyncio_search {
  * asyncio_complete). Called once a tick until then. */
 bool asyncio_find(struct asyncio_search *search, const struct py_target *target, uintptr_t interp, struct asyncio *found);
 /* Looks again for the parts that only the package asyncio defines (tasks._PyTask,
- * the WeakSets of the Python module), and notices when _asyncio's module object was
- * replaced in sys.modules (reloaded): true when anything changed. Cheap. */
+ * the WeakSets of the Python module), and follows modules that were reloaded or
+ * replaced in sys.modules; a part that is gone stays as it was, for what was made
+ * with it may live on. True when anything changed. Some 60 reads: once a tick. */
 bool asyncio_complete(const struct py_target *target, struct asyncio *asyncio);
 
 /* --- a future or task --- */
@@ -74,23 +87,29 @@ struct future {
 
 /* What kind of future an object is, by its type or a base of it: [handler]. */
 enum future_kind asyncio_kind(const struct py_target *target, const struct asyncio *asyncio, uintptr_t object, bool *python);
-/* False: not a future, unreadable or absurd. Reads words, not whole objects. */
+/* False: not a future, unreadable or absurd; nor is one that was made but never
+ * initialised, or is being deallocated (it has no loop). Reads words, not whole objects. */
 bool asyncio_read(const struct py_target *target, const struct asyncio *asyncio, uintptr_t object, struct future *future);
 /* Only the state; C objects: two or three reads. */
 bool asyncio_state(const struct py_target *target, const struct asyncio *asyncio, uintptr_t object, enum future_state *state);
 /* Only a task's _fut_waiter and _coro; C objects: a read each. */
 bool asyncio_waiter(const struct py_target *target, const struct asyncio *asyncio, uintptr_t task, uintptr_t *waiter, uintptr_t *coro);
-/* A task's name as text ("Task-12" for one that was never asked for it); writes at
- * most size bytes, escaped as sampler/text.h does; the length, 0: unreadable. */
+/* [sampler] A task's name as text ("Task-12" for one that was never asked for it);
+ * writes at most size bytes (TEXT_NAME_MAX is always enough), escaped as
+ * sampler/text.h does; of very long ones only the beginning is read. The length;
+ * 0: unreadable. */
 uint32_t asyncio_name(const struct py_target *target, const struct asyncio *asyncio, uintptr_t task, char *name, uint32_t size);
 
 /* --- a thread --- */
 
-/* The loop that this thread state runs now; 0: none. */
+/* The loop that this thread state runs now; 0: none. A forked child runs none: with
+ * 3.11 the pid beside the loop tells (compared here), later versions forget the
+ * loop in a handler of os.fork (asyncio.events.on_fork), a moment after the fork. */
 uintptr_t asyncio_running_loop(const struct py_target *target, uintptr_t tstate);
 /* The tasks whose steps this interpreter's threads execute now: fills at most max,
- * returns how many. 3.14+: the thread's own (and that of the pure-Python dict);
- * before: those of all running loops, one of which is this thread's. */
+ * returns how many. 3.14+: the thread's own (first) and those of the pure-Python
+ * dict; before: those of all running loops, one of which is this thread's: the one
+ * whose loop is asyncio_running_loop's. Not forgotten by a forked child. */
 uint32_t asyncio_current(const struct py_target *target, const struct asyncio *asyncio, uintptr_t tstate, uintptr_t *tasks, uint32_t max);
 
 /* --- all tasks: [sampler] --- */
@@ -100,18 +119,22 @@ struct tasks_walk {
     const struct py_target *target;
     const struct asyncio *asyncio;
     uintptr_t head, node;   /* an llist of 3.14+ */
-    uintptr_t table;        /* a set of weak references or of tasks */
-    uint32_t next, slots, taken;
+    struct set_walk set;    /* else, of weak references or of tasks */
+    bool weak;
+    uint32_t taken;
     bool broken;            /* the list was being changed: it is not complete */
 };
 /* 3.14+: the list of a thread state, and that of the interpreter (tasks of threads
- * that are gone). False: this version has none. */
+ * that are gone). False: this version has none, or there is no list at that place
+ * (where an interpreter has it depends on the patch release). */
 bool asyncio_tasks_of_thread(struct tasks_walk *walk, const struct py_target *target, const struct asyncio *asyncio, uintptr_t tstate);
 bool asyncio_tasks_of_interp(struct tasks_walk *walk, const struct py_target *target, const struct asyncio *asyncio);
-/* asyncio->set[index]: a WeakSet (its `data` is looked up anew) or a plain set. False: no such set. */
+/* asyncio->set[index]: a WeakSet (its `data` is looked up anew) or a plain set.
+ * Tasks that are done stay in them until they are collected. False: no such set. */
 bool asyncio_tasks_of_set(struct tasks_walk *walk, const struct py_target *target, const struct asyncio *asyncio, uint32_t index);
-/* The next candidate: an address that the caller reads with asyncio_read before it
- * believes that it is a task. */
+/* The next object of a task's type: the caller reads it with asyncio_read before
+ * it believes the rest. Dead references and what is no task are left out of sets;
+ * in a list they are a sign that it is broken. */
 bool asyncio_tasks_next(struct tasks_walk *walk, uintptr_t *task);
 
 #endif
