@@ -6,9 +6,9 @@
 LIVE      ?= $(patsubst tests/live/%_live.c,%,$(wildcard tests/live/*_live.c))
 LIVE_LIBS := $(LIVE:%=$(B)/%_live.so)
 
-# From the archive of check-unit a test takes what it calls; its own guard_copy
-# and guard_word stand in for hooks/guard.c.
-$(B)/%_live.so: tests/live/%_live.c $(B)/unit/modules.a $(JEMALLOC_A)
+# From the archive of check-unit a test takes what it calls; the guard of live.h
+# stands in for hooks/guard.c.
+$(B)/%_live.so: tests/live/%_live.c tests/live/live.h $(B)/unit/modules.a $(JEMALLOC_A)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LIB_CFLAGS) -shared -o $@ $< $(UNIT_MODULES) -l:libffi_pic.a -ldl
 

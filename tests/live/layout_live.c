@@ -5,28 +5,22 @@
  * Python with what it says of itself. Called with the GIL held (ctypes.PyDLL):
  * nothing changes meanwhile, and every answer must be exact.
  */
-#include <dlfcn.h>
-#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <sys/uio.h> /* process_vm_readv */
 #include <time.h>
 #include <unistd.h>
 
-#include "hooks/guard.h"
 #include "sampler/cpython/code.h"
 #include "sampler/cpython/frames.h"
 #include "sampler/cpython/objects.h"
 #include "sampler/cpython/states.h"
-#include "sampler/cpython/target.h"
 #include "sampler/text.h"
+#include "tests/live/live.h"
 
-#define LIVE __attribute__((visibility("default")))
 #define TEXT_LONGEST (1 << 20)
 
-long live_open(int debug_build);
 long live_walk(char *out, long size);
 long live_walk_of(uintptr_t tstate, char *out, long size);
 long live_states(char *out, long size);
@@ -40,42 +34,7 @@ long live_phase(void);
 long live_pending_lock(void);
 long live_holds(uintptr_t tstate);
 
-static struct py_target target;
 static unsigned char characters[TEXT_LONGEST];
-
-bool guard_copy(void *dst, uintptr_t src, size_t n)
-{
-    struct iovec to = {dst, n}, from = {(void *)src, n};
-    return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == (ssize_t)n;
-}
-
-bool guard_word(uintptr_t src, uint64_t *word)
-{
-    return src % 8 == 0 && guard_copy(word, src, sizeof *word);
-}
-
-static uintptr_t symbol(const char *name)
-{
-    return (uintptr_t)dlsym(RTLD_DEFAULT, name);
-}
-
-/* 0, or a negative errno of layout_read_debug_offsets; -ENOENT: no table. */
-LIVE long live_open(int debug_build)
-{
-    uintptr_t version = symbol("Py_Version");
-    if (!version)
-        return -ENXIO;
-    target.version = (uint32_t) * (const unsigned long *)version;
-    const struct layout *layout = layout_find(target.version >> 16 & 0xff, debug_build);
-    if (!layout)
-        return -ENOENT;
-    target.layout = *layout;
-    target.runtime = symbol("_PyRuntime");
-    target.code_type = symbol("PyCode_Type");
-    target.unicode_type = symbol("PyUnicode_Type");
-    target.bytes_type = symbol("PyBytes_Type");
-    return layout_read_debug_offsets(&target.layout, target.runtime);
-}
 
 static pid_t own_tid(void)
 {
