@@ -44,8 +44,11 @@ struct birth {
     maker_id maker[BIRTH_MAKERS];
 };
 
-/* [loader] Maps table and ring: address space only, touched as it is used. 0 or a negative errno. */
-int births_start(const struct py_target *target);
+/* [loader] Maps table and ring: address space only, touched as it is used. 0 or a
+ * negative errno. thread_state: the interpreter's function that answers the calling
+ * thread's state without a check (3.13+: PyThreadState_GetUnchecked, before:
+ * _PyThreadState_UncheckedGet); target must stay where it is. */
+int births_start(const struct py_target *target, void *(*thread_state)(void));
 
 /* Hooks a Task type and its subclasses, and the coroutine types once. Only plain
  * reads of memory and aligned stores, so it may run [handler], on a thread that
@@ -67,7 +70,9 @@ bool births_is_alive(maker_id maker);
 uintptr_t births_coroutine(maker_id maker);
 /* Births that found no room, in the ring or among the makers; only ever grows. */
 uint64_t births_lost(void);
-/* Called by a hook when the ring is half full: to wake the sampler. */
+/* Makers in the table now: coroutines that live and made a task. */
+uint32_t births_makers(void);
+/* Called by a hook when the ring is half full: to wake the sampler. May change no errno. */
 void births_on_half(void (*call)(void));
 
 /* [fork, child] What is in the ring is void; the makers stay (they live in the child too). */
