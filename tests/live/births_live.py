@@ -344,9 +344,10 @@ async def errors(self):
     task = asyncio.Task(nothing(), loop=loop)
     await task
     live.made("before it is initialised again", task, me)
-    initialised(task, loop)
-    live.made("initialised again", task, me)
-    await task
+    if sys.version_info < (3, 15):  # which refuses
+        initialised(task, loop)
+        live.made("initialised again", task, me)
+        await task
 
 
 async def many(self):
@@ -374,7 +375,7 @@ async def many(self):
 def refused(task, loop):
     try:
         task.__init__(None, loop=loop)
-    except TypeError:
+    except (TypeError, RuntimeError):  # 3.15: it is initialised already
         pass
 
 
@@ -512,7 +513,10 @@ def sub_interpreters():
     live.same("no two coroutines share an identity", len({m[0] for _, m in births if m}), 3 * count)
     live.same("none lost there", live.lib.live_lost(), lost)
     live.same("no maker is left over there", live.lib.live_makers(), 0)
-    for ident in idents if sys.version_info >= (3, 13) else ():  # 3.12.1 hangs in it, also without us
+    if sys.version_info < (3, 13):
+        live.interpreters = idents  # 3.12.1 hangs when they end, also without us
+        return
+    for ident in idents:
         interpreters.destroy(ident)
 
 
@@ -555,4 +559,4 @@ def main():
 if __name__ == "__main__":
     status = main()
     sys.stdout.flush()
-    os._exit(status)  # 3.12: the interpreters that are left over
+    os._exit(status)  # the interpreters that are left over
