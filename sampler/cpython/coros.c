@@ -237,7 +237,7 @@ static bool read_bounds(const struct layout *layout, uintptr_t code, int32_t *lo
         return false;
     memcpy(stack, span, sizeof *stack);
     memcpy(locals, span + size - sizeof *locals, sizeof *locals);
-    return *locals >= 0 && *stack >= 0;
+    return *locals >= 0;
 }
 
 static enum coros_end read_awaited(const struct layout *layout, const struct head *head, struct coro *coro)

@@ -14,10 +14,11 @@
  *   anext_awaitable         (anext with a default)     -> what it wraps
  *   _asyncio.FutureIter     (await future)             -> the future: the end
  *
- * They are known by the names of their types; a class of Python that has such a
+ * They are known by the names of their types; a class statement that has such a
  * name is not taken for one. Any other object (a Cython coroutine, an iterator
- * written in Python) ends the chain cleanly. Sources: Objects/genobject.c (_PyGen_yf and the structs of the
- * wrappers), Modules/_asynciomodule.c (futureiterobject).
+ * written in Python) ends the chain cleanly. Sources: Objects/genobject.c
+ * (_PyGen_yf and the structs of the wrappers), Objects/iterobject.c (anext),
+ * Modules/_asynciomodule.c (futureiterobject).
  *
  * A coroutine that executes awaits nothing that can be read from it: its callee
  * is on its thread's stack. Its awaiter is found upward: the frame it was sent

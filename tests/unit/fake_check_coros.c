@@ -499,9 +499,11 @@ START_TEST(a_code_object_may_say_absurd_sizes)
             ck_assert_int_eq(walk_all(&target, CORO(0), LIMIT).count, 0);
         }
     struct fake code = code_with_stack(&target, CODE);
-    fake_put_int(&code, target.layout.code_nlocalsplus, INT32_MAX);
+    fake_put_int(&code, target.layout.code_nlocalsplus, (uint32_t)-5);
     fake_put_int(&code, target.layout.code_stacksize, INT32_MAX);
     fake_place(&code);
+    must_end(&target, 0, COROS_FAULT, 0);
+    fake_put_int(&code, target.layout.code_nlocalsplus, INT32_MAX);
     must_end(&target, 0, COROS_TORN, 0);
 }
 END_TEST
@@ -529,6 +531,10 @@ START_TEST(a_tag_is_not_of_the_address)
         must_end(&target, 0, COROS_TORN, 0);
     place_awaiting(&target, CORO(0), 1); /* NULL, 3.14+ */
     must_end(&target, 0, COROS_TORN, 0);
+    struct fake coro = awaiting(&target, CORO(0), CORO_TYPE_AT, SOMETHING);
+    fake_put_word(&coro, in_frame(&target, target.layout.frame_executable), CODE | 1);
+    fake_place(&coro);
+    ck_assert_int_eq(walk_all(&target, CORO(0), LIMIT).count, target.layout.executable_tag_mask ? 1 : 0);
 }
 END_TEST
 
