@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: MIT
+"""async_law: tasks that know how long they lived, each a leaf all its life.
+
+    async_law.py long SECONDS          ten tasks, of SECONDS/10, 2 SECONDS/10 ...
+    async_law.py waiting COUNT SECONDS so many at once
+    async_law.py short SECONDS         tasks of 3, 30 and 300 ms with pauses between, some at a time
+    async_law.py masses COUNT          so many, each with a name of its own; notes its memory on the way
+    async_law.py cycle SECONDS         tasks that wait for each other, for ever
+
+A life is from just before the task was made to its last line.
+"""
+import asyncio
+import os
+import random
+import sys
+
+from async_truth import leave, named, now
+
+lives = {}
+
+
+async def life(kind, born, seconds):
+    await asyncio.sleep(seconds)
+    lives[kind] = lives.get(kind, 0) + now() - born
+
+
+def bear(kind, seconds, **options):
+    return asyncio.create_task(named("life_" + kind, life)(kind, now(), seconds), **options)
+
+
+async def long(seconds):
+    await asyncio.gather(*(bear("%d" % n, seconds * n / 10) for n in range(1, 11)))
+
+
+async def waiting(count, seconds):
+    await asyncio.gather(*(bear("waiting", seconds) for _ in range(int(count))))
+
+
+async def bearer(kind, seconds, end, dice):
+    while now() < end:
+        await bear(kind, seconds)
+        await asyncio.sleep(dice.uniform(0.5, 1.5) * seconds)
+
+
+async def short(seconds):
+    dice, end = random.Random(3), now() + seconds
+    plan = {"3ms": (0.003, 8), "30ms": (0.030, 16), "300ms": (0.300, 16)}
+    await asyncio.gather(*(bearer(kind, length, end, dice) for kind, (length, abreast) in plan.items() for _ in range(abreast)))
+
+
+def resident():
+    with open("/proc/self/statm") as f:
+        return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+async def masses(count):
+    sizes = []
+    for n in range(int(count) // 100):
+        await asyncio.gather(*(bear("mass", 0, name="request %d of %s" % (100 * n + i, "x" * (n % 50))) for i in range(100)))
+        if n % (int(count) // 1000) == 0:
+            sizes.append(resident())
+    return sizes
+
+
+# ---------------------------------------------------------------- cycles
+
+tasks = {}
+
+
+async def cycle_a():
+    await tasks["b"]
+
+
+async def cycle_b():
+    await tasks["c"]
+
+
+async def cycle_c():
+    await tasks["a"]
+
+
+async def leafy_a():
+    await asyncio.gather(tasks["lb"], tasks["lx"])
+
+
+async def leafy_b():
+    await tasks["la"]
+
+
+async def leafy_x(seconds):
+    await asyncio.sleep(seconds + 0.1)
+
+
+async def cycle(seconds):
+    for name, function in (("a", cycle_a), ("b", cycle_b), ("c", cycle_c), ("la", leafy_a), ("lb", leafy_b)):
+        tasks[name] = asyncio.create_task(function())
+    tasks["lx"] = asyncio.create_task(leafy_x(seconds))
+    await asyncio.sleep(seconds)
+    leave({"seconds": seconds})
+    os._exit(0)  # cancelling would go round for ever
+
+
+KINDS = {"long": long, "waiting": waiting, "short": short, "masses": masses, "cycle": cycle}
+began = now()
+noted = asyncio.run(KINDS[sys.argv[1]](*map(float, sys.argv[2:])))
+leave({"lives": lives, "noted": noted, "seconds": now() - began})
