@@ -145,6 +145,14 @@ static int32_t place_of(int minor, size_t member)
     return row->at;
 }
 
+static bool has_place(int minor, size_t member)
+{
+    const struct layout_debug_row *row = all_rows[minor - FIRST_WITH_OFFSETS];
+    while (row->at && row->member != member)
+        row++;
+    return row->at != 0;
+}
+
 START_TEST(an_offset_that_cannot_be)
 {
     ck_assert_int_eq(refused(_i, place_of(_i, offsetof(struct layout, interp_id)), 1ul << 40), -EINVAL);
@@ -163,6 +171,51 @@ START_TEST(a_member_outside_its_frame)
 }
 END_TEST
 
+/* What is read word by word: too far out for its object, then misaligned. */
+START_TEST(members_of_objects_that_cannot_be)
+{
+    static const size_t members[] = {
+        offsetof(struct layout, code_localsplusnames), offsetof(struct layout, code_localspluskinds), offsetof(struct layout, tuple_items),
+        offsetof(struct layout, list_items), offsetof(struct layout, dict_keys), offsetof(struct layout, dict_values),
+        offsetof(struct layout, set_mask), offsetof(struct layout, set_table), offsetof(struct layout, long_size),
+        offsetof(struct layout, gen_frame), offsetof(struct layout, type_basicsize), offsetof(struct layout, type_dictoffset),
+        offsetof(struct layout, type_cached_keys), offsetof(struct layout, thread_running_loop),
+    };
+    size_t looked_at = 0;
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+        if (!has_place(_i, members[i]))
+            continue;
+        looked_at++;
+        ck_assert_int_eq(refused(_i, place_of(_i, members[i]), 65536), -EINVAL);
+        ck_assert_int_eq(refused(_i, place_of(_i, members[i]), 36), -EINVAL);
+    }
+    ck_assert_uint_ge(looked_at, 8);
+}
+END_TEST
+
+/* What asyncio's readers need is there, or belongs together where it is not. */
+START_TEST(each_table_is_complete)
+{
+    for (int debug = 0; debug < 2; debug++) {
+        const struct layout *layout = layout_find(_i, debug);
+        ck_assert(layout->gen_frame > layout->gen_state && layout->gen_state > 0);
+        ck_assert(layout->gen_created != layout->gen_suspended && layout->gen_suspended != layout->gen_executing);
+        ck_assert(layout->gen_executing < layout->gen_finished);
+        ck_assert_int_eq(layout->gen_awaiting == 127, layout->resume_opcodes[0] != 0);
+        ck_assert(layout->await_slot == 1 || layout->await_slot == 2);
+        ck_assert(layout->instance_dict < 0 && layout->flag_managed_dict && layout->flag_heap_type);
+        ck_assert_int_eq((layout->instance_values != LAYOUT_NONE) + layout->instance_values_tagged + layout->instance_values_inline, 1);
+        ck_assert_int_eq(layout->instance_values_inline, layout->flag_inline_values != 0);
+        ck_assert(layout->task_size > layout->future_size && layout->task_coro > layout->task_waiter);
+        ck_assert(layout->task_waiter >= layout->future_size && layout->task_name < layout->task_size);
+        ck_assert_int_eq(layout->task_node == LAYOUT_NONE, layout->thread_tasks == LAYOUT_NONE);
+        ck_assert_int_eq(layout->task_node == LAYOUT_NONE, layout->interp_tasks == LAYOUT_NONE);
+        ck_assert_int_eq(layout->task_node == LAYOUT_NONE, layout->future_awaited_by == LAYOUT_NONE);
+        ck_assert(layout->thread_dict > 0 && layout->type_cached_keys > layout->type_subclasses);
+    }
+}
+END_TEST
+
 START_TEST(nothing_there)
 {
     struct layout layout = *layout_find(_i, false);
@@ -175,11 +228,13 @@ Suite *suite_layout(void)
     const TTest *const tests[] = {
         what_the_table_says_too_changes_nothing, the_interpreters_own_offsets_win, the_pending_lock_is_found_where_it_moved,
         a_pending_lock_that_is_not_found_is_unknown, no_cookie, another_version, a_pre_release, a_free_threaded_build,
-        an_offset_that_cannot_be, a_frame_larger_than_the_readers_buffer, a_member_outside_its_frame, nothing_there,
+        an_offset_that_cannot_be, a_frame_larger_than_the_readers_buffer, a_member_outside_its_frame,
+        members_of_objects_that_cannot_be, nothing_there,
     };
     Suite *suite = suite_create("layout");
     TCase *tcase = tcase_create("layout");
     tcase_add_test(tcase, each_supported_version_has_two_tables);
+    tcase_add_loop_test(tcase, each_table_is_complete, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(tcase, older_versions_have_nothing_to_read, FIRST_MINOR, FIRST_WITH_OFFSETS);
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
         tcase_add_loop_test(tcase, tests[i], FIRST_WITH_OFFSETS, AFTER_LAST_MINOR);
