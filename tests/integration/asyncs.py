@@ -56,7 +56,7 @@ def check_same(forms, ticks):
     """forms: {form: shares by stack}. Equal stacks, equal shares."""
     reference, worst = forms["plain"], (0, 0, "")
     for form, found in forms.items():
-        unknown = {k: v for k, v in found.items() if k not in reference and v > ONE_POINT / 4}
+        unknown = {k: v for k, v in found.items() if k not in reference and v > h.share_tolerance(v, ticks / 2, points=1, among=len(found))}
         need(not unknown, "%s: stacks that the plain program has not: %s; it has: %s", form,
              ["%s %.2f %%" % (as_text(k), 100 * v) for k, v in unknown.items()], [as_text(k) for k in reference][:12])
         for key, share in reference.items():
@@ -226,9 +226,11 @@ def check_matrix(truth, found):
     return "%d constructs; not in Python: %d" % (len(matrix.cells), len(truth["cannot"]))
 
 
-def matrix_waits(python, long):
-    truth, process, _ = spool_of(python, "async_matrix.py", "waits", 6 if long else 1.5, timeout=120)
-    return check_matrix(truth, s.chains(process, "task"))
+def matrix_waits(settings=None):
+    def test(python, long):
+        truth, process, _ = spool_of(python, "async_matrix.py", "waits", 6 if long else 1.5, settings=settings, timeout=120)
+        return check_matrix(truth, s.chains(process, "task"))
+    return test
 
 
 def check_matrix_cpu(truth, found, rate):
@@ -328,9 +330,10 @@ def check_law(truth, found, births_apart=True):
     return ", ".join(notes)
 
 
-def law(*arguments, long_arguments=None, births_apart=True):
+def law(*arguments, long_arguments=None, births_apart=True, settings=None):
     def test(python, long):
-        truth, process, _ = spool_of(python, "async_law.py", *(long_arguments if long and long_arguments else arguments), timeout=240)
+        truth, process, _ = spool_of(python, "async_law.py", *(long_arguments if long and long_arguments else arguments), settings=settings,
+                                     timeout=240)
         return check_law(truth, s.chains(process, "task"), births_apart)
     return test
 
@@ -502,6 +505,14 @@ def tasks_seen(rounds):
     return check
 
 
+def tasks_of_a_loop_that_is_over(*stack, seconds):
+    """Shown while their loop ran; then nothing wakes them, and they are no longer."""
+    def check(run, spool):
+        found = s.chains(spool.one(), "task")
+        s.check_times(found, [(list(stack), seconds)], near=lambda names: found)
+    return check
+
+
 def no_more_than_cpu(run, spool):
     no_task_file(run, spool)
     need(spool.total("cpu") > 700000, "cpu %d µs: sampling has stopped", spool.total("cpu"))
@@ -590,13 +601,15 @@ TESTS = [
     ("async-creators", creators, True),
     ("async-spawn", spawn, True),
     ("async-creators-off", creators_off, True),
-    ("async-matrix", matrix_waits, False),
+    ("async-matrix", matrix_waits(), False),
+    ("async-matrix-syscall", matrix_waits({"APROF_READER": "syscall"}), False),
     ("async-matrix-cpu", matrix_burns, False),
     ("async-short", short, False),
     ("async-alternate", alternate, False),
     ("async-edges", edges, False),
     ("async-law-long", law("long", 3, long_arguments=("long", 20)), False),
     ("async-law-waiting", law("waiting", 2000, 3, long_arguments=("waiting", 10000, 10), births_apart=False), False),
+    ("async-law-windows", law("long", 3, settings={"APROF_WINDOW": "1"}), False),
     ("async-law-short", law("short", 3, long_arguments=("short", 20)), False),
     ("async-law-masses", masses, False),
     ("async-cycle", cycle, True),
@@ -624,8 +637,8 @@ TESTS = [
     ("async-bad-fake", bad("fake", check=no_more_than_cpu), True),
     ("async-bad-objects", bad("fake_objects", check=no_more_than_cpu), True),
     ("async-bad-without-c", bad("without_c"), True),
-    ("async-bad-closed", bad("closed"), True),
-    ("async-bad-thread-gone", bad("thread_gone"), True),
+    ("async-bad-closed", bad("closed", check=tasks_of_a_loop_that_is_over("sleep", seconds=10 * 0.25)), True),
+    ("async-bad-thread-gone", bad("thread_gone", check=tasks_of_a_loop_that_is_over("thread_gone.<locals>.start", "sleep", seconds=4 * 11 * 0.25)), True),
     ("async-bad-fork", bad("fork", check=forked), True),
     ("async-bad-ends", ends_while_loops_close, True),
     ("async-service", service, False),
