@@ -187,23 +187,23 @@ bool coros_state(const struct py_target *target, uintptr_t object, enum coro_sta
 
 /* --- the whole object --- */
 
+/* Copies whole words, so that each is loaded from one store of the copy. */
 static bool read_head(const struct layout *layout, uintptr_t object, struct head *head)
 {
     unsigned char span[SPAN_MAX];
-    size_t frame = (size_t)(layout->gen_frame - layout->gen_state); /* the state is before it, in every version */
-    size_t size = frame + (size_t)layout->frame_owner + 1;          /* the last of the parts, in every version */
+    int32_t from = layout->gen_state & ~7;                               /* the first of the parts, in every version */
+    int32_t to = (layout->gen_frame + layout->frame_owner + 8) & ~7;     /* the last of them is the owner */
+    const unsigned char *frame = span + (layout->gen_frame - from);
 
-    if (size > sizeof span || !guard_copy(span, object + (uintptr_t)layout->gen_state, size))
+    if ((size_t)(to - from) > sizeof span || !guard_copy(span, object + (uintptr_t)from, (size_t)(to - from)))
         return false;
-    head->state = (int8_t)span[0];
-    head->owner = span[frame + (size_t)layout->frame_owner];
-    memcpy(&head->executable, span + frame + layout->frame_executable, sizeof head->executable);
-    memcpy(&head->previous, span + frame + layout->frame_previous, sizeof head->previous);
-    memcpy(&head->instr, span + frame + layout->frame_instr, sizeof head->instr);
+    head->state = (int8_t)span[layout->gen_state - from];
+    head->owner = frame[layout->frame_owner];
+    memcpy(&head->executable, frame + layout->frame_executable, sizeof head->executable);
+    memcpy(&head->previous, frame + layout->frame_previous, sizeof head->previous);
+    memcpy(&head->instr, frame + layout->frame_instr, sizeof head->instr);
+    memcpy(&head->stack, frame + layout->frame_stacktop, sizeof head->stack);
     head->executable &= ~(uintptr_t)layout->executable_tag_mask;
-    head->stack = 0;
-    size_t left = size - frame - (size_t)layout->frame_stacktop;
-    memcpy(&head->stack, span + frame + layout->frame_stacktop, left < sizeof head->stack ? left : sizeof head->stack);
     return true;
 }
 
@@ -299,7 +299,11 @@ static enum coros_end read_rest(const struct py_target *target, struct coro *cor
 
 static enum coros_end read_coro(const struct py_target *target, uintptr_t object, enum coro_kind kind, struct coro *coro)
 {
-    *coro = (struct coro){.address = object, .frame = object + (uintptr_t)target->layout.gen_frame, .kind = kind, .lasti = -1};
+    coro->address = object; /* part by part: its code, the larger part, is read or left alone */
+    coro->frame = object + (uintptr_t)target->layout.gen_frame;
+    coro->kind = kind;
+    coro->lasti = -1;
+    coro->awaited = coro->previous = 0;
     return read_rest(target, coro);
 }
 
