@@ -299,11 +299,13 @@ static enum coros_end read_rest(const struct py_target *target, struct coro *cor
 
 static enum coros_end read_coro(const struct py_target *target, uintptr_t object, enum coro_kind kind, struct coro *coro)
 {
-    coro->address = object; /* part by part: its code, the larger part, is read or left alone */
+    coro->address = object; /* part by part: its code is the larger one */
     coro->frame = object + (uintptr_t)target->layout.gen_frame;
     coro->kind = kind;
     coro->lasti = -1;
     coro->awaited = coro->previous = 0;
+    coro->code.address = 0;
+    coro->code.identity = 0;
     return read_rest(target, coro);
 }
 

@@ -48,7 +48,7 @@ struct coro {
     uintptr_t frame;     /* of the frame embedded in it */
     enum coro_kind kind;
     enum coro_state state;
-    struct py_code code; /* not for CORO_FINISHED */
+    struct py_code code; /* CORO_FINISHED: address and identity 0, the rest unspecified */
     int32_t lasti;       /* as struct py_frame's; -1: at the def line */
     uintptr_t awaited;   /* CORO_AWAITING: the object on its stack; else 0 */
     uintptr_t previous;  /* CORO_EXECUTING: the frame of Python it was sent from (markers of C are
