@@ -43,7 +43,7 @@
 #define KIND_FREE 0x80
 
 #define VARIABLES_MAX (1 << 16)
-#define NAME_MAX_BYTES 64
+#define PIECE 64 /* bytes of a text that are compared at once */
 #define BASES_MAX 16 /* classes above one, on the line of its first bases */
 
 static bool may_be_object(uintptr_t address)
@@ -306,7 +306,7 @@ static uintptr_t inline_value(const struct py_target *target, uintptr_t object, 
     uintptr_t size;
     uint8_t head[4];
 
-    if (!read_pointer(type, target->layout.type_basicsize, &size) || size > CONTAINERS_ITEMS_MAX || size % 8 ||
+    if (!read_pointer(type, target->layout.type_basicsize, &size) || size > CONTAINERS_ITEMS_MAX ||
         !guard_copy(head, object + size, sizeof head) || !head[VALUES_VALID])
         return 0;
     return shared_value(target, type, object + size, head[VALUES_CAPACITY], name);
@@ -437,7 +437,7 @@ uintptr_t containers_local(const struct py_target *target, uintptr_t frame, cons
 /* Whether text's length bytes are at this address. */
 static bool bytes_are(uintptr_t address, const char *text, size_t length)
 {
-    char piece[NAME_MAX_BYTES];
+    char piece[PIECE];
 
     for (size_t at = 0; at < length; at += sizeof piece) {
         size_t size = length - at < sizeof piece ? length - at : sizeof piece;
@@ -458,6 +458,5 @@ bool containers_type_is_named(const struct py_target *target, uintptr_t type, co
 {
     size_t size = strlen(name) + 1;
     uintptr_t found;
-    return size <= NAME_MAX_BYTES && read_pointer(type, target->layout.type_name, &found) && found >= ADDRESS_LOWEST &&
-           bytes_are(found, name, size);
+    return read_pointer(type, target->layout.type_name, &found) && found >= ADDRESS_LOWEST && bytes_are(found, name, size);
 }

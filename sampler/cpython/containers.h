@@ -89,7 +89,7 @@ uintptr_t containers_local(const struct py_target *target, uintptr_t frame, cons
 /* Whether object is a str with this ASCII text. */
 bool containers_is_text(const struct py_target *target, uintptr_t object, const char *text);
 
-/* Whether a type's tp_name is this C string (at most 63 characters). */
+/* Whether a type's tp_name is this C string. */
 bool containers_type_is_named(const struct py_target *target, uintptr_t type, const char *name);
 
 #endif

@@ -85,6 +85,8 @@ START_TEST(items_that_are_gone)
     items.count = 9; /* as if it had shrunk meanwhile */
     ck_assert_uint_eq(containers_item(&items, 2), three[2]);
     ck_assert_uint_eq(containers_item(&items, 3), 0);
+    items.count = 2;
+    ck_assert_uint_eq(containers_item(&items, 2), 0);
 }
 END_TEST
 
@@ -107,12 +109,12 @@ static struct found walk_dict(const struct py_target *target, uintptr_t dict)
     return found;
 }
 
-/* Two entries and two that were deleted. */
-static void check_two_of_four(const struct py_target *target, uint8_t kind)
+/* Two entries, and three that were deleted or are just being made. */
+static void check_two_of_five(const struct py_target *target, uint8_t kind)
 {
     const uintptr_t pairs[] = {0, 0, fake_str(target, AT + 0x20000, "one"), 0x1008, fake_str(target, AT + 0x30000, "gone"), 0,
-                               fake_str(target, AT + 0x40000, "two"), 0x2008};
-    uintptr_t dict = fake_dict(target, AT, kind, pairs, 4);
+                               fake_str(target, AT + 0x40000, "two"), 0x2008, 0, 0x3008};
+    uintptr_t dict = fake_dict(target, AT, kind, pairs, 5);
     struct found found = walk_dict(target, dict);
 
     ck_assert_uint_eq(found.count, 2);
@@ -125,8 +127,8 @@ static void check_two_of_four(const struct py_target *target, uint8_t kind)
 START_TEST(entries_of_each_kind_of_dict)
 {
     struct py_target target = fake_target_with_containers(_i);
-    check_two_of_four(&target, FAKE_KEYS_UNICODE);
-    check_two_of_four(&target, FAKE_KEYS_GENERAL);
+    check_two_of_five(&target, FAKE_KEYS_UNICODE);
+    check_two_of_five(&target, FAKE_KEYS_GENERAL);
     ck_assert_uint_eq(walk_dict(&target, fake_dict(&target, AT, FAKE_KEYS_UNICODE, NULL, 0)).count, 0);
 }
 END_TEST
@@ -165,7 +167,7 @@ START_TEST(what_is_no_dict)
 }
 END_TEST
 
-enum torn { KIND_3, MANY_INDICES, TOO_MANY, NEGATIVE, MORE_THAN_INDICES, GENERAL_AND_SPLIT, KEYS_GONE, KEYS_MISALIGNED, VALUES_MISALIGNED, TORN };
+enum torn { KIND_3, MANY_INDICES, TOO_MANY, NEGATIVE, MORE_THAN_INDICES, ENTRIES_MISALIGNED, GENERAL_AND_SPLIT, KEYS_GONE, KEYS_MISALIGNED, VALUES_MISALIGNED, TORN };
 
 static bool torn_dict_is_believed(const struct py_target *target, enum torn torn)
 {
@@ -185,6 +187,10 @@ static bool torn_dict_is_believed(const struct py_target *target, enum torn torn
         fake_put_word(&keys, layout->keys_nentries, (uint64_t)-2);
     if (torn == MORE_THAN_INDICES)
         fake_put_word(&keys, layout->keys_nentries, 9);
+    if (torn == ENTRIES_MISALIGNED) {
+        fake_put_byte(&keys, layout->keys_log2_index_bytes, 1);
+        fake_put_word(&keys, layout->keys_nentries, 1);
+    }
     keys_at = fake_place(&keys);
     if (torn == KEYS_GONE)
         keys_at = UNREADABLE;
@@ -491,7 +497,9 @@ START_TEST(attributes_in_a_dict_within_the_object)
 {
     struct py_target target = fake_target_with_containers(_i);
     struct fake instance = instance_new(&target);
-    fake_put_word(&instance, BEFORE + 40, put_dict_of_attributes(&target));
+    uintptr_t dict = put_dict_of_attributes(&target);
+    fake_put_word(&instance, BEFORE - 8, dict); /* as if the end of another object */
+    fake_put_word(&instance, BEFORE + 40, dict);
     fake_place(&instance);
     put_class(&target, target.layout.flag_heap_type, 40);
     ck_assert_uint_eq(containers_attribute(&target, AT, "four"), 0x8008);
@@ -606,13 +614,16 @@ END_TEST
 START_TEST(what_has_no_closure)
 {
     struct py_target target = fake_target_with_containers(_i);
-    uintptr_t code = put_code(&target), closure = put_closure(&target);
+    uintptr_t code = put_code(&target), closure = put_closure(&target), no_code = CODE_AT + 0x100000;
+    struct fake other = fake_code_with_variables(&target, no_code, names, LOCAL CELL FREE FREE, 2);
+    fake_put_word(&other, target.layout.object_type, DICT_TYPE_AT);
+    fake_place(&other);
     const uintptr_t no_cells[] = {fake_str(&target, AT + 0x8000, "x"), UNREADABLE};
 
     for (int exported = 0; exported < 2; exported++) {
         target.function_type = exported ? FUNCTION_TYPE_AT : 0;
         ck_assert_uint_eq(containers_closure(&target, put_function(&target, DICT_TYPE_AT, code, closure), "outer"), 0);
-        ck_assert_uint_eq(containers_closure(&target, put_function(&target, FUNCTION_TYPE_AT, closure, closure), "outer"), 0);
+        ck_assert_uint_eq(containers_closure(&target, put_function(&target, FUNCTION_TYPE_AT, no_code, closure), "outer"), 0);
         ck_assert_uint_eq(containers_closure(&target, put_function(&target, FUNCTION_TYPE_AT, code, 0), "outer"), 0);
         ck_assert_uint_eq(containers_closure(&target, put_function(&target, FUNCTION_TYPE_AT, UNREADABLE, closure), "outer"), 0);
         ck_assert_uint_eq(containers_closure(&target, 0, "outer"), 0);
@@ -696,6 +707,24 @@ static uintptr_t of_code(const struct py_target *target, uint32_t count, uint32_
     return containers_local(target, fake_place(&frame), &read, "outer");
 }
 
+START_TEST(code_has_so_many_variables)
+{
+    struct py_target target = fake_target_with_containers(_i);
+    const struct layout *layout = &target.layout;
+    struct fake count = fake_new(CODE_AT + 0x48000 + (uintptr_t)layout->var_size, 8); /* of its names */
+    struct py_code code;
+
+    fake_put_word(&count, 0, 65537);
+    ck_assert_uint_eq(of_code(&target, 65536, 0, 4, false), 0);
+    fake_place(&count);
+    ck_assert(code_read(&target, CODE_AT, &code));
+    ck_assert_uint_eq(containers_local(&target, AT, &code, "outer"), 0x1008);
+    of_code(&target, 65537, 0, 4, false);
+    fake_place(&count);
+    ck_assert_uint_eq(containers_local(&target, AT, &code, "outer"), 0);
+}
+END_TEST
+
 START_TEST(code_that_is_torn_has_no_variables)
 {
     struct py_target target = fake_target_with_containers(_i);
@@ -730,7 +759,8 @@ START_TEST(texts_are_compared_whole)
     struct py_target target = fake_target_with_containers(_i);
     char text[200];
     for (size_t length = 0; length < 199; length += length < 60 || length > 70 ? 33 : 1) {
-        memset(text, 'x', length);
+        for (size_t i = 0; i < length; i++)
+            text[i] = (char)('a' + i % 26);
         text[length] = 0;
         uintptr_t str = fake_str(&target, AT + 0x1000 * length, text);
         ck_assert(containers_is_text(&target, str, text));
@@ -738,7 +768,7 @@ START_TEST(texts_are_compared_whole)
         ck_assert(!containers_is_text(&target, str, text));
         if (length) {
             text[length] = 0;
-            text[length - 1] = 'y';
+            text[length - 1] = '~';
             ck_assert(!containers_is_text(&target, str, text));
         }
     }
@@ -764,12 +794,12 @@ START_TEST(types_have_names)
 {
     struct py_target target = fake_target_with_containers(_i);
     struct fake type = fake_new(CLASS_AT, FAKE_TYPE_BYTES);
-    char longest[65] = {0};
+    char longest[200] = {0};
 
     ck_assert(containers_type_is_named(&target, DEQUE_TYPE_AT, "collections.deque"));
     ck_assert(!containers_type_is_named(&target, DEQUE_TYPE_AT, "collections.deque2"));
     ck_assert(!containers_type_is_named(&target, DEQUE_TYPE_AT, "collections"));
-    memset(longest, 'x', 63);
+    memset(longest, 'x', sizeof longest - 1);
     fake_named_type(&target.layout, CLASS_AT + 0x10000, longest, 0, 0);
     ck_assert(containers_type_is_named(&target, CLASS_AT + 0x10000, longest));
     ck_assert(!containers_type_is_named(&target, 0, "x"));
@@ -790,7 +820,7 @@ Suite *suite_containers(void)
         attributes_beside_the_object, attributes_in_a_managed_dict, attributes_in_a_dict_within_the_object,
         values_are_not_looked_for_where_there_are_none, inline_values_that_do_not_hold, attributes_of_what_is_torn,
         free_variables_of_a_function, what_has_no_closure, variables_of_a_frame, variables_that_are_not_bound, references_carry_tags,
-        code_that_is_torn_has_no_variables, a_frame_that_is_gone_has_no_variables,
+        code_has_so_many_variables, code_that_is_torn_has_no_variables, a_frame_that_is_gone_has_no_variables,
         texts_are_compared_whole, only_ascii_is_text, types_have_names,
     };
     Suite *suite = suite_create("containers");
