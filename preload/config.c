@@ -16,7 +16,7 @@ static const char metric_words[] =
 #undef METRIC
     ;
 #define METRIC_WORDS metric_words
-#define METRIC_DEFAULT "cpu,wall"
+#define METRIC_DEFAULT "cpu,wall,task"
 
 const struct option_row config_options[] = {
 #define OPTION(TYPE, field, NAME, DEFAULT, MIN, MAX, WORDS, META, HELP) \

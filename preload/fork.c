@@ -14,7 +14,9 @@
 #include "hooks/threads.h"
 #include "hooks/timer.h"
 #include "preload/python.h"
+#include "sampler/births.h"
 #include "sampler/codes.h"
+#include "sampler/cpython/asyncios.h"
 #include "sampler/cpython/states.h"
 #include "sampler/loop.h"
 #include "sampler/ring.h"
@@ -125,6 +127,8 @@ static void child(void)
     state.start_us = clock_epoch_us();
     loop_postfork_child();
     codes_postfork_child();
+    births_postfork_child();
+    asyncios_withdraw_all();
     timer_postfork_child();
     threads_postfork_child();
     mem_postfork_child();

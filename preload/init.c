@@ -27,7 +27,9 @@
 #include "preload/python.h"
 #include "preload/selftest.h"
 #include "preload/spooling.h"
+#include "sampler/births.h"
 #include "sampler/codes.h"
+#include "sampler/cpython/states.h"
 #include "sampler/loop.h"
 #include "sampler/tick.h"
 
@@ -90,6 +92,39 @@ static uint32_t ring_bytes(void)
     return (uint32_t)bytes;
 }
 
+/* The making of tasks, hooked by a pending call: where there are no CPU ticks that
+ * could do it. */
+static int (*add_pending)(int (*)(void *), void *);
+
+static int hook_births(void *task_type)
+{
+    births_hook((uintptr_t)task_type);
+    return 0;
+}
+
+static void hook_later(uintptr_t task_type, uintptr_t interp)
+{
+    static uintptr_t asked;
+    if (asked != task_type && add_pending && states_pending_lock_is_free(&target)) {
+        asked = task_type;
+        add_pending(hook_births, (void *)task_type);
+    }
+}
+
+/* Without it tasks are shown all the same, but who made them is not known. */
+static void start_births(void)
+{
+    void *(*thread_state)(void) = (void *(*)(void))python_symbol("PyThreadState_GetUnchecked");
+    if (!thread_state)
+        thread_state = (void *(*)(void))python_symbol("_PyThreadState_UncheckedGet");
+    add_pending = (int (*)(int (*)(void *), void *))python_symbol("Py_AddPendingCall");
+    int error = config.creators ? births_start(&target, thread_state) : 0;
+    if (error) {
+        log_line(LOG_WARN, LOG_HOOK, "who makes which task will not be known: error %d", -error);
+        config.creators = 0;
+    }
+}
+
 static bool runtime_is_ready(void)
 {
     return selftest_post(&target);
@@ -113,6 +148,8 @@ static void prepare_sampler(void)
         .clock = config.clock == CONFIG_CLOCK_MONOTONIC ? TIMER_MONOTONIC : TIMER_CPU,
         .signals = config.signals,
         .metrics = (uint32_t)config.metrics,
+        .creators = config.creators,
+        .hook = hook_later,
         .window_ns = config.window * SECOND,
         .delay_ns = config.delay * SECOND,
         .duration_ns = config.duration * SECOND,
@@ -157,6 +194,7 @@ static int start_all(const char **what)
     STEP("records of threads", threads_start(ring_bytes()));
     STEP("CPU ticks", start_ticks());
     selftest_prepare();
+    start_births();
     prepare_sampler();
     sigaction_on_call(loop_look_soon);
     STEP("a thread of our own", loop_start());

@@ -9,10 +9,18 @@ static void add(const struct account_book *book, profile_stack stack, enum metri
         profile_add(book->profile, stack, metric, ns);
 }
 
+static void add_wall(const struct account_book *book, profile_stack stack, uint64_t ns)
+{
+    profile_stack twin = profile_twin(book->profile, stack);
+    add(book, stack, METRIC_WALL, ns);
+    if (twin != PROFILE_ROOT)
+        add(book, twin, METRIC_TASK, ns);
+}
+
 static void add_cpu(const struct account_book *book, profile_stack stack, uint64_t ns)
 {
     add(book, stack, METRIC_CPU, ns);
-    add(book, stack, METRIC_WALL, ns);
+    add_wall(book, stack, ns);
 }
 
 /* Remembers who used CPU; when there is no room, the lightest gives way. */
@@ -63,7 +71,7 @@ void account_wait(struct account *account, struct account_book *book, profile_st
 {
     if (account->waiting_ns <= 0)
         return;
-    add(book, stack, METRIC_WALL, (uint64_t)account->waiting_ns);
+    add_wall(book, stack, (uint64_t)account->waiting_ns);
     account->waiting_ns = 0;
 }
 
@@ -88,11 +96,6 @@ static void spread(const struct account *account, const struct account_book *boo
     }
 }
 
-static void give_wall(const struct account_book *book, profile_stack stack, uint64_t ns)
-{
-    add(book, stack, METRIC_WALL, ns);
-}
-
 static void settle_cpu(struct account *account, struct account_book *book, profile_stack last)
 {
     uint64_t rest = account_outstanding(account);
@@ -115,7 +118,7 @@ static void settle_waiting(struct account *account, struct account_book *book, p
     /* It was never found standing still: it wanted to run and did not get a CPU
      * or the GIL where it worked. */
     if (account->tallies)
-        spread(account, book, (uint64_t)account->waiting_ns, give_wall);
+        spread(account, book, (uint64_t)account->waiting_ns, add_wall);
     else
         add(book, unseen(book, last, book->unseen_wall), METRIC_WALL, (uint64_t)account->waiting_ns);
     account->waiting_ns = 0;

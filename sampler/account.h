@@ -18,6 +18,10 @@
  *
  * Pure arithmetic: no clock, no memory of others. Runs in: [sampler]. All
  * times in nanoseconds.
+ *
+ * A stack in which the thread runs a task has a twin (profile_twin): the stack of
+ * that task. Whatever goes to `wall` there goes to `task` on the twin: a running
+ * task's time is its thread's.
  */
 #ifndef APROF_SAMPLER_ACCOUNT_H
 #define APROF_SAMPLER_ACCOUNT_H

@@ -41,8 +41,9 @@ static _Alignas(64) struct {
     int (*init)(void *, void *, void *);
     void (*coroutine_dealloc)(void *), (*async_gen_dealloc)(void *);
     uintptr_t coro_type, async_gen_type;
-    int32_t current, cframe, cframe_current, previous, owner, gen_frame, object_type;
+    int32_t current, cframe, cframe_current, previous, owner, gen_frame, gen_state, object_type;
     uint8_t owner_generator;
+    int8_t gen_finished;
 } own;
 static const struct py_target *target;
 
@@ -67,6 +68,8 @@ int births_start(const struct py_target *python, void *(*thread_state)(void))
     own.owner = layout->frame_owner;
     own.owner_generator = layout->owner_generator;
     own.gen_frame = layout->gen_frame;
+    own.gen_state = layout->gen_state;
+    own.gen_finished = layout->gen_finished;
     own.object_type = layout->object_type;
     target = python;
     memory = mapped;
@@ -77,7 +80,7 @@ int births_start(const struct py_target *python, void *(*thread_state)(void))
 
 static uint32_t bucket_of(uintptr_t object)
 {
-    return (uint32_t)(object / 16 * 0x9e3779b97f4a7c15u >> (64 - BUCKET_BITS));
+    return (uint32_t)object * 0x9e3779b1u >> (32 - BUCKET_BITS);
 }
 
 static maker_id identity(uint32_t bucket, uint32_t way, uint32_t serial)
@@ -268,6 +271,40 @@ static bool chain_of(uintptr_t tstate, maker_id *chain, uint32_t *count)
     return true;
 }
 
+/* --- which task a coroutine is of --- */
+
+enum { REMEMBERED = 4096 }; /* 64 KiB, touched as it is used; a power of two */
+
+/* Two words that may not belong together: whoever finds them asks the task. */
+static struct {
+    _Atomic uintptr_t coroutine, task;
+} remembered[REMEMBERED];
+
+static uint32_t place_of(uintptr_t coroutine)
+{
+    return (uint32_t)(coroutine * 0x9e3779b97f4a7c15u >> 40) & (REMEMBERED - 1);
+}
+
+/* What the task is made of is the first argument of its __init__. */
+static void remember(uintptr_t task, uintptr_t args)
+{
+    const struct layout *layout = &target->layout;
+    if (!args || word_at(args, layout->var_size) == 0)
+        return;
+    uintptr_t coroutine = word_at(args, layout->tuple_items);
+    uint32_t place = place_of(coroutine);
+    atomic_store_explicit(&remembered[place].coroutine, coroutine, memory_order_relaxed);
+    atomic_store_explicit(&remembered[place].task, task, memory_order_relaxed);
+}
+
+uintptr_t births_task_of(uintptr_t coroutine)
+{
+    uint32_t place = place_of(coroutine);
+    return atomic_load_explicit(&remembered[place].coroutine, memory_order_relaxed) == coroutine
+               ? atomic_load_explicit(&remembered[place].task, memory_order_relaxed)
+               : 0;
+}
+
 /* In place of tp_init. Before the original, in which an eager task runs. */
 static int task_init(void *self, void *args, void *kwds)
 {
@@ -276,30 +313,41 @@ static int task_init(void *self, void *args, void *kwds)
 
     if (!chain_of((uintptr_t)own.thread_state(), chain, &count) || !append((uintptr_t)self, chain, count))
         atomic_fetch_add_explicit(&lost, 1, memory_order_relaxed);
+    remember((uintptr_t)self, (uintptr_t)args);
     return own.init(self, args, kwds);
 }
 
-/* In place of tp_dealloc. The original closes a coroutine that has not finished:
- * what it does in `finally` may make tasks. */
-static inline void bury(void *self, void (*original)(void *))
+/* The original closes a coroutine that has not finished: what it does in `finally`
+ * may make tasks. */
+static __attribute__((noinline)) void bury(void *self, void (*original)(void *))
 {
-    _Atomic uint8_t *ways = &used[bucket_of((uintptr_t)self)];
-
-    if (__builtin_expect(atomic_load_explicit(ways, memory_order_relaxed) != 0, 0))
-        forget((uintptr_t)self);
+    forget((uintptr_t)self);
     original(self);
-    if (__builtin_expect(atomic_load_explicit(ways, memory_order_relaxed) != 0, 0))
-        forget((uintptr_t)self);
+    forget((uintptr_t)self);
+}
+
+/* In place of tp_dealloc. Nearly all have finished and made nothing. */
+static inline void dealloc(void *self, void (*original)(void *))
+{
+    int8_t state = *(const int8_t *)((uintptr_t)self + (uintptr_t)own.gen_state);
+
+    if (__builtin_expect(state < own.gen_finished, 0))
+        bury(self, original);
+    else {
+        if (__builtin_expect(atomic_load_explicit(&used[bucket_of((uintptr_t)self)], memory_order_relaxed) != 0, 0))
+            forget((uintptr_t)self);
+        original(self);
+    }
 }
 
 static void coroutine_dealloc(void *self)
 {
-    bury(self, own.coroutine_dealloc);
+    dealloc(self, own.coroutine_dealloc);
 }
 
 static void async_gen_dealloc(void *self)
 {
-    bury(self, own.async_gen_dealloc);
+    dealloc(self, own.async_gen_dealloc);
 }
 
 /* --- their installation --- */

@@ -59,6 +59,10 @@ bool births_hook(uintptr_t task_type);
 /* [sampler] Whether this type and all its subclasses are hooked. */
 bool births_is_hooked(uintptr_t task_type);
 
+/* [handler] The task that was made last of a coroutine at this address, as far as it
+ * is remembered; 0: not. A hint: the caller asks the task whether it is so. */
+uintptr_t births_task_of(uintptr_t coroutine);
+
 /* --- [sampler] --- */
 
 /* The oldest birth not yet taken; false: none. */

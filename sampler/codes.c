@@ -264,11 +264,17 @@ static bool ends_with(const char *text, size_t length, const char *end)
     return length >= n && memcmp(text + length - n, end, n) == 0;
 }
 
+static bool equals(const char *text, size_t length, const char *other)
+{
+    return length == strlen(other) && memcmp(text, other, length) == 0;
+}
+
 static uint32_t flags_of(const char *name, size_t name_length, const char *path, size_t path_length)
 {
-    if (ends_with(path, path_length, "asyncio/base_events.py") && name_length == strlen("BaseEventLoop._run_once") &&
-        memcmp(name, "BaseEventLoop._run_once", name_length) == 0)
+    if (ends_with(path, path_length, "asyncio/base_events.py") && equals(name, name_length, "BaseEventLoop._run_once"))
         return CODE_LOOP;
+    if (ends_with(path, path_length, "asyncio/events.py") && equals(name, name_length, "Handle._run"))
+        return CODE_HANDLE;
     if (ends_with(path, path_length, "selectors.py") && ends_with(name, name_length, "Selector.select"))
         return CODE_SELECTOR;
     return 0;

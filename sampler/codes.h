@@ -31,8 +31,9 @@
 
 /* What is known of a function, kept with every frame of it (profile_frame_flags). */
 enum {
-    CODE_LOOP = 1,    /* BaseEventLoop._run_once of asyncio/base_events.py */
-    CODE_SELECTOR = 2 /* ...Selector.select of selectors.py */
+    CODE_LOOP = 1,     /* BaseEventLoop._run_once of asyncio/base_events.py */
+    CODE_SELECTOR = 2, /* ...Selector.select of selectors.py */
+    CODE_HANDLE = 4    /* Handle._run of asyncio/events.py */
 };
 
 /* [loader] Maps the shared parts. 0 or a negative errno. */

@@ -15,6 +15,7 @@
 #include "sampler/codes.h"
 #include "sampler/cpython/states.h"
 #include "sampler/stacks.h"
+#include "sampler/tasks.h"
 #include "sampler/tick.h"
 #include "sampler/watch.h"
 
@@ -34,6 +35,7 @@ static struct {
     struct task task;
     struct profile *profile;
     struct watch *watch;
+    struct tasks *tasks;
     struct stacks stacks;
     struct account_book book;
     struct window window;
@@ -148,10 +150,11 @@ static void clear_profile(void)
         intern_markers();
     }
     watch_forget_stacks(loop.watch);
+    tasks_forget_stacks(loop.tasks);
     loop.profile_overflows = profile_overflows(loop.profile);
 }
 
-static void tick_once(void);
+static void tick_once(bool must);
 
 /* A process counts as sampled once that can be read. */
 static void flush(const struct window *window)
@@ -171,7 +174,7 @@ enum after { NOTHING, NEXT_WINDOW, MAYBE_NEXT /* if the exec fails: opened when 
 static void end_window(const char *reason, enum after after)
 {
     struct window ended;
-    tick_once();
+    tick_once(true);
     watch_settle(loop.watch, &loop.stacks, &loop.book, &loop.window);
     update_window();
     ended = loop.window;
@@ -199,10 +202,18 @@ static void end_window(const char *reason, enum after after)
 
 /* --- ticks --- */
 
-static void tick_once(void)
+/* must: also all tasks, however short ago they were read. */
+static void tick_once(bool must)
 {
+    const struct tasks_thread *threads;
     guard_recheck();
+    uint32_t count = watch_list(loop.watch, &threads);
+    if (!loop.stopped)
+        tasks_prepare(loop.tasks, threads, count, &loop.stacks, clock_now());
     watch_tick(loop.watch, &loop.stacks, &loop.book, &loop.window);
+    count = watch_list(loop.watch, &threads);
+    if (!loop.stopped)
+        tasks_tick(loop.tasks, threads, count, &loop.stacks, &loop.window, clock_now(), must);
 }
 
 static uint32_t next_random(void)
@@ -265,7 +276,7 @@ static void store(void)
 static void take_tick(uint64_t now)
 {
     count_tick(now);
-    tick_once();
+    tick_once(false);
     store();
     back_off();
     loop.due_ns = clock_now() + jittered(loop.interval_ns);
@@ -274,6 +285,17 @@ static void take_tick(uint64_t now)
 }
 
 /* --- the life of a runtime --- */
+
+static struct tasks *make_tasks(void)
+{
+    struct tasks_options taking = {.target = options.target,
+                                   .depth = options.depth,
+                                   .creators = options.creators,
+                                   .metric = options.metrics >> METRIC_TASK & 1,
+                                   .clock_precise = loop.precise,
+                                   .hook = options.signals ? tick_hook_births : options.hook};
+    return tasks_new(&taking, clock_now());
+}
 
 static bool make_state(void)
 {
@@ -288,9 +310,12 @@ static bool make_state(void)
     watching.clock_precise = loop.precise;
     if (!loop.profile)
         loop.profile = profile_new();
+    if (!loop.tasks)
+        loop.tasks = make_tasks();
+    watching.tasks = loop.tasks;
     if (!loop.watch)
         loop.watch = watch_new(&watching, clock_now());
-    if (!loop.profile || !loop.watch)
+    if (!loop.profile || !loop.tasks || !loop.watch)
         return false;
     loop.stacks = (struct stacks){.profile = loop.profile, .paths = options.paths, .target = options.target};
     loop.book = (struct account_book){.profile = loop.profile, .metrics = options.metrics};
@@ -332,7 +357,9 @@ static void end_life(const char *reason)
     end_window(reason, NOTHING);
     watch_disarm(loop.watch);
     watch_free(loop.watch);
+    tasks_free(loop.tasks);
     loop.watch = NULL;
+    loop.tasks = NULL;
     loop.sampling_ns = 0;
     loop.stopped = false;
 }
@@ -388,7 +415,7 @@ static void last_tick(void)
 {
     loop.window.counters.ticks_due++;
     loop.window.counters.ticks_taken++;
-    tick_once();
+    tick_once(true);
     update_window();
     flush(&loop.window);
     options.output->describe(loop.profile, &loop.window);

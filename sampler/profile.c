@@ -199,6 +199,7 @@ struct node {
     uint32_t parent, frame, next;
     uint32_t value; /* first of its values, NONE without */
     uint32_t flags;
+    uint32_t twin;
     uint32_t depth, length; /* frames and bytes of text */
 };
 
@@ -452,6 +453,11 @@ profile_frame profile_leaf(const struct profile *profile, profile_stack stack)
     return node_at(profile, stack)->frame;
 }
 
+uint32_t profile_depth(const struct profile *profile, profile_stack stack)
+{
+    return node_at(profile, stack)->depth;
+}
+
 uint32_t profile_stack_flags(const struct profile *profile, profile_stack stack)
 {
     return node_at(profile, stack)->flags;
@@ -460,6 +466,16 @@ uint32_t profile_stack_flags(const struct profile *profile, profile_stack stack)
 void profile_set_stack_flags(struct profile *profile, profile_stack stack, uint32_t flags)
 {
     node_at(profile, stack)->flags = flags;
+}
+
+profile_stack profile_twin(const struct profile *profile, profile_stack stack)
+{
+    return node_at(profile, stack)->twin;
+}
+
+void profile_set_twin(struct profile *profile, profile_stack stack, profile_stack twin)
+{
+    node_at(profile, stack)->twin = twin;
 }
 
 /* Copies the part of bytes [offset, offset+length) of a text that lies below size. */

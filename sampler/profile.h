@@ -52,10 +52,14 @@ profile_stack profile_overflow(const struct profile *profile);
 
 profile_stack profile_parent(const struct profile *profile, profile_stack stack);
 profile_frame profile_leaf(const struct profile *profile, profile_stack stack);
+uint32_t profile_depth(const struct profile *profile, profile_stack stack); /* frames in it */
 uint32_t profile_frame_flags(const struct profile *profile, profile_frame frame);
 /* Free for the caller's use on a stack, 0 at first (loop state, for one). */
 uint32_t profile_stack_flags(const struct profile *profile, profile_stack stack);
 void profile_set_stack_flags(struct profile *profile, profile_stack stack, uint32_t flags);
+/* Another stack that the caller connects with this one; 0 (the root) at first. */
+profile_stack profile_twin(const struct profile *profile, profile_stack stack);
+void profile_set_twin(struct profile *profile, profile_stack stack, profile_stack twin);
 
 void profile_add(struct profile *profile, profile_stack stack, enum metric metric, uint64_t ns);
 uint64_t profile_get_ns(const struct profile *profile, profile_stack stack, enum metric metric);

@@ -17,6 +17,9 @@
  *   entry   tag in the low byte of its first word, the rest by its tag:
  *           RING_SETTLED    tag | lasti << 32, identity
  *           RING_UNSETTLED  tag | lasti << 32, identity, address of the code object
+ *           RING_TASK       tag, address of a task: its frames end here
+ *           RING_CHAIN      tag | frames << 32: so many frame entries follow, outermost first
+ *           RING_CYCLE      tag: the awaiters go round in a circle
  *
  * Runs in: [handler] for the producer's half, [sampler] for the other.
  */
@@ -28,13 +31,14 @@
 #include <stdint.h>
 
 enum { RING_RECORD = 0x52 };
-enum { RING_SETTLED = 1, RING_UNSETTLED = 2 };
+enum { RING_SETTLED = 1, RING_UNSETTLED = 2, RING_TASK = 3, RING_CHAIN = 4, RING_CYCLE = 5 };
 enum { RING_HEADER_WORDS = 4 };
 
 /* Flags of a record. */
 enum {
     RING_HOLDS_GIL = 1, /* the thread held its interpreter's GIL */
-    RING_IN_SYSCALL = 2 /* it was interrupted at the return of a system call */
+    RING_IN_SYSCALL = 2, /* it was interrupted at the return of a system call */
+    RING_TORN_AWAITER = 4 /* awaiters are missing: they could not be read as one piece */
 };
 
 struct ring {

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "sampler/stacks.h"
 
+#include <string.h> /* strlen */
+
 #include "hooks/log.h"
 #include "hooks/mem.h"
+#include "sampler/cpython/asyncios.h"
+#include "sampler/cpython/states.h"
+#include "sampler/stacked.h"
 
 enum { WALK_FACTOR = 4 }; /* as in the CPU tick */
+#define CYCLE "[cycle]"
 
 struct stack_copy *stacks_new_copy(uint32_t depth)
 {
@@ -14,24 +20,143 @@ struct stack_copy *stacks_new_copy(uint32_t depth)
     return copy;
 }
 
-enum frames_end stacks_capture(struct stack_copy *copy, const struct py_target *target, uintptr_t tstate)
+static void start_copy(struct stack_copy *copy)
 {
-    struct frames_walk walk;
-    struct py_frame frame;
-    copy->frames = copy->cut = 0;
-    frames_begin(&walk, target, tstate, copy->depth * WALK_FACTOR);
-    while (frames_next(&walk, &frame)) {
-        if (frame.kind != FRAME_PYTHON)
-            continue;
-        if (copy->frames < copy->depth)
-            copy->entry[copy->frames++] = (struct stack_entry){frame.code.identity, frame.code.address, frame.lasti, 0};
-        else
-            copy->cut++;
+    copy->end = FRAMES_MORE;
+    copy->frames = copy->cut = copy->task_frames = 0;
+    copy->task = 0;
+    copy->awaited = copy->cycle = copy->chosen = copy->torn_awaiter = false;
+}
+
+/* Entries come leaf first, those of a chain outermost first: they are put where
+ * they belong from its inner end. */
+struct filling {
+    struct stack_copy *copy;
+    uint32_t chain_frames; /* of the chain that is being filled in, what there is room for, ... */
+    uint32_t chain_left;   /* ... what is left of that, ... */
+    uint32_t chain_skip;   /* ... and how many of its outermost there is no room for */
+};
+
+static void add_frame(struct filling *filling, struct stack_entry entry)
+{
+    struct stack_copy *copy = filling->copy;
+    if (copy->cut || copy->frames == copy->depth)
+        copy->cut++;
+    else
+        copy->entry[copy->frames++] = entry;
+}
+
+static void open_chain(struct filling *filling, uint32_t frames)
+{
+    struct stack_copy *copy = filling->copy;
+    uint32_t room = copy->cut ? 0 : copy->depth - copy->frames;
+    filling->chain_skip = frames > room ? frames - room : 0;
+    filling->chain_frames = filling->chain_left = frames - filling->chain_skip;
+    copy->cut += filling->chain_skip;
+    copy->frames += filling->chain_left;
+    copy->task_frames = copy->frames;
+    copy->awaited = true;
+}
+
+static void add_inner(struct filling *filling, struct stack_entry entry)
+{
+    struct stack_copy *copy = filling->copy;
+    if (filling->chain_skip)
+        filling->chain_skip--;
+    else if (filling->chain_left)
+        copy->entry[copy->frames - filling->chain_frames + --filling->chain_left] = entry;
+}
+
+static void end_task(struct filling *filling, uintptr_t task)
+{
+    filling->copy->task = task;
+    filling->copy->task_frames = filling->copy->frames;
+    filling->copy->awaited = false;
+}
+
+static void take(struct filling *filling, const struct stacked *entry)
+{
+    struct stack_entry frame = {entry->code.identity, entry->code.address, entry->lasti, 0};
+    switch (entry->kind) {
+    case STACKED_FRAME:
+        add_frame(filling, frame);
+        break;
+    case STACKED_TASK:
+        end_task(filling, entry->task);
+        break;
+    case STACKED_CHAIN:
+        open_chain(filling, entry->frames);
+        break;
+    case STACKED_INNER:
+        add_inner(filling, frame);
+        break;
+    case STACKED_CYCLE:
+        filling->copy->cycle = true;
+        break;
     }
-    copy->end = walk.end;
+}
+
+enum frames_end stacks_capture(struct stack_copy *copy, const struct py_target *target, uintptr_t tstate, uint64_t seed)
+{
+    struct stacked_walk walk;
+    struct stacked entry;
+    struct filling filling = {.copy = copy};
+    start_copy(copy);
+    stacked_begin(&walk, target, asyncios_of(states_interp(target, tstate)), tstate, copy->depth * WALK_FACTOR, seed);
+    while (stacked_next(&walk, &entry))
+        take(&filling, &entry);
+    copy->end = filling.chain_left ? FRAMES_TORN : walk.frames.end;
+    copy->chosen = walk.chosen;
+    copy->torn_awaiter = walk.torn;
     if (stacks_is_whole(copy->end) && copy->frames == 0)
         copy->end = FRAMES_EMPTY;
     return copy->end;
+}
+
+static struct stack_entry entry_in_ring(const struct ring *ring, uint32_t *at)
+{
+    uint64_t tag = ring_peek(ring, *at);
+    bool settled = (tag & 255) == RING_SETTLED;
+    struct stack_entry entry = {ring_peek(ring, *at + 1), settled ? 0 : ring_peek(ring, *at + 2), (int32_t)(tag >> 32), 0};
+    *at += settled ? 2 : 3;
+    return entry;
+}
+
+static void take_chain(struct filling *filling, const struct ring *ring, uint32_t *at)
+{
+    uint32_t frames = (uint32_t)(ring_peek(ring, *at) >> 32);
+    ++*at;
+    open_chain(filling, frames);
+    while (frames-- > 0)
+        add_inner(filling, entry_in_ring(ring, at));
+}
+
+void stacks_from_ring(struct stack_copy *copy, const struct ring *ring)
+{
+    uint64_t header = ring_peek(ring, 0);
+    uint32_t entries = (uint32_t)(header >> 32), at = RING_HEADER_WORDS;
+    struct filling filling = {.copy = copy};
+    start_copy(copy);
+    for (uint32_t i = 0; i < entries; i++) {
+        switch (ring_peek(ring, at) & 255) {
+        case RING_TASK:
+            end_task(&filling, ring_peek(ring, at + 1));
+            at += 2;
+            break;
+        case RING_CHAIN:
+            take_chain(&filling, ring, &at);
+            break;
+        case RING_CYCLE:
+            copy->cycle = true;
+            at++;
+            break;
+        default:
+            add_frame(&filling, entry_in_ring(ring, &at));
+        }
+    }
+    copy->cut += (uint32_t)ring_peek(ring, 3);
+    copy->torn_awaiter = header >> 8 & RING_TORN_AWAITER;
+    copy->end = FRAMES_COMPLETE;
 }
 
 bool stacks_is_whole(enum frames_end end)
@@ -41,7 +166,7 @@ bool stacks_is_whole(enum frames_end end)
 
 bool stacks_equal(const struct stack_copy *a, const struct stack_copy *b)
 {
-    if (a->end != b->end || a->frames != b->frames || a->cut != b->cut)
+    if (a->end != b->end || a->frames != b->frames || a->cut != b->cut || a->task != b->task || a->task_frames != b->task_frames)
         return false;
     for (uint32_t i = 0; i < a->frames; i++)
         if (a->entry[i].identity != b->entry[i].identity || a->entry[i].lasti != b->entry[i].lasti)
@@ -88,21 +213,77 @@ static profile_stack push(struct stacks *stacks, profile_stack parent, profile_f
     return stack;
 }
 
+profile_stack stacks_push_marker(struct stacks *stacks, profile_stack parent, const char *marker)
+{
+    return push(stacks, parent, profile_intern(stacks->profile, marker, strlen(marker), 0));
+}
+
+profile_stack stacks_push_truncated(struct stacks *stacks, uint32_t frames)
+{
+    char marker[32];
+    log_format(marker, sizeof marker, "[truncated %u]", frames);
+    return stacks_push_marker(stacks, PROFILE_ROOT, marker);
+}
+
+static profile_frame known_frame(struct stacks *stacks, const struct stack_entry *entry)
+{
+    profile_frame frame = entry->frame ? entry->frame : frame_of(stacks, entry);
+    if (frame)
+        return frame;
+    stacks->unreadable++;
+    return stacks->unknown;
+}
+
+static profile_stack begin_stack(struct stacks *stacks, const struct stack_copy *copy)
+{
+    return copy->cut ? stacks_push_truncated(stacks, copy->cut) : PROFILE_ROOT;
+}
+
+static profile_stack push_entries(struct stacks *stacks, const struct stack_copy *copy, profile_stack stack, uint32_t from, uint32_t to,
+                                  uint32_t without)
+{
+    for (uint32_t i = from; i-- > to;) {
+        profile_frame frame = known_frame(stacks, &copy->entry[i]);
+        if (!(profile_frame_flags(stacks->profile, frame) & without))
+            stack = push(stacks, stack, frame);
+    }
+    return stack;
+}
+
+profile_stack stacks_push(struct stacks *stacks, profile_stack parent, const struct stack_entry *entry)
+{
+    return push(stacks, parent, known_frame(stacks, entry));
+}
+
 profile_stack stacks_intern(struct stacks *stacks, const struct stack_copy *copy)
 {
-    profile_stack stack = PROFILE_ROOT;
-    if (copy->cut) {
-        char marker[32];
-        size_t length = log_format(marker, sizeof marker, "[truncated %u]", copy->cut);
-        stack = push(stacks, stack, profile_intern(stacks->profile, marker, length, 0));
-    }
+    profile_stack stack = push_entries(stacks, copy, begin_stack(stacks, copy), copy->frames, copy->task_frames, 0);
+    if (copy->cycle)
+        stack = stacks_push_marker(stacks, stack, CYCLE);
+    return push_entries(stacks, copy, stack, copy->task_frames, 0, 0);
+}
+
+profile_stack stacks_intern_task(struct stacks *stacks, const struct stack_copy *copy, profile_stack below)
+{
+    if (!copy->task)
+        return PROFILE_ROOT;
+    if (below == PROFILE_ROOT)
+        below = push_entries(stacks, copy, begin_stack(stacks, copy), copy->frames, copy->task_frames, CODE_LOOP | CODE_HANDLE);
+    if (copy->cycle)
+        below = stacks_push_marker(stacks, below, CYCLE);
+    return push_entries(stacks, copy, below, copy->task_frames, 0, CODE_LOOP | CODE_HANDLE);
+}
+
+profile_stack stacks_intern_driver(struct stacks *stacks, const struct stack_copy *copy, bool *sure)
+{
+    profile_stack stack = begin_stack(stacks, copy);
+    *sure = true;
     for (uint32_t i = copy->frames; i-- > 0;) {
-        profile_frame frame = copy->entry[i].frame ? copy->entry[i].frame : frame_of(stacks, &copy->entry[i]);
-        if (!frame) {
-            frame = stacks->unknown;
-            stacks->unreadable++;
-        }
+        profile_frame frame = known_frame(stacks, &copy->entry[i]);
+        if ((copy->task && i < copy->task_frames) || profile_frame_flags(stacks->profile, frame) & (CODE_LOOP | CODE_HANDLE))
+            return stack;
         stack = push(stacks, stack, frame);
     }
+    *sure = false;
     return stack;
 }

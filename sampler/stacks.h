@@ -7,6 +7,11 @@
  * CPU clock are a stack that stood still. Root first they are pushed onto the
  * profile's tree; what was cut at the root end shows as [truncated N].
  *
+ * Where the thread runs a task, the chains of its awaiters stand between the task's
+ * frames and those of the loop (sampler/stacked.h). The same copy also gives the
+ * task's own stack: without the loop's _run_once and Handle._run, and, where nobody
+ * awaits the task, on what the caller says it stands on.
+ *
  * Runs in: [sampler].
  */
 #ifndef APROF_SAMPLER_STACKS_H
@@ -18,6 +23,7 @@
 #include "sampler/codes.h"
 #include "sampler/cpython/frames.h"
 #include "sampler/profile.h"
+#include "sampler/ring.h"
 
 struct stack_entry {
     uint64_t identity;
@@ -31,6 +37,12 @@ struct stack_copy {
     uint32_t frames;   /* in entry[] */
     uint32_t cut;      /* more of them, at the root end */
     uint32_t depth;    /* room in entry[] */
+    uintptr_t task;       /* the outermost task that the thread runs, 0: none; ... */
+    uint32_t task_frames; /* ... so many entries, from the leaf on, are its own and its awaiters' */
+    bool awaited;         /* ... it has awaiters, and they were found */
+    bool cycle;           /* its awaiters go round in a circle */
+    bool chosen;          /* of several awaiters one was taken by lot */
+    bool torn_awaiter;    /* awaiters are missing */
     struct stack_entry entry[];
 };
 
@@ -51,8 +63,11 @@ struct stacks {
 /* Room for a copy of depth frames, from hooks/mem.h. */
 struct stack_copy *stacks_new_copy(uint32_t depth);
 
-/* One pass. The result is copy->end: FRAMES_COMPLETE or FRAMES_LIMIT is a stack. */
-enum frames_end stacks_capture(struct stack_copy *copy, const struct py_target *target, uintptr_t tstate);
+/* One pass. The result is copy->end: FRAMES_COMPLETE or FRAMES_LIMIT is a stack.
+ * Two passes with the same seed take the same of several awaiters. */
+enum frames_end stacks_capture(struct stack_copy *copy, const struct py_target *target, uintptr_t tstate, uint64_t seed);
+/* The record at the ring's tail, as a copy. */
+void stacks_from_ring(struct stack_copy *copy, const struct ring *ring);
 bool stacks_equal(const struct stack_copy *a, const struct stack_copy *b);
 bool stacks_is_whole(enum frames_end end);
 
@@ -60,5 +75,17 @@ bool stacks_is_whole(enum frames_end end);
  * read). False: try again later, or intern with [unknown]. */
 bool stacks_resolve(struct stacks *stacks, struct stack_copy *copy);
 profile_stack stacks_intern(struct stacks *stacks, const struct stack_copy *copy);
+/* The stack of the task that the copy's thread runs; on below, or on the thread's own frames where that is
+ * PROFILE_ROOT. PROFILE_ROOT: it runs none. */
+profile_stack stacks_intern_task(struct stacks *stacks, const struct stack_copy *copy, profile_stack below);
+/* One frame more, by its entry. */
+profile_stack stacks_push(struct stacks *stacks, profile_stack parent, const struct stack_entry *entry);
+/* The first frame of a stack of which so many were cut at the root end. */
+profile_stack stacks_push_truncated(struct stacks *stacks, uint32_t frames);
+/* A marker more: [ready], [cycle]. */
+profile_stack stacks_push_marker(struct stacks *stacks, profile_stack parent, const char *marker);
+/* The frames that drive the loop of this stack's thread: what is below _run_once, or below the task that runs.
+ * sure is false where neither is there: then it is the whole stack. */
+profile_stack stacks_intern_driver(struct stacks *stacks, const struct stack_copy *copy, bool *sure);
 
 #endif

@@ -10,11 +10,13 @@
 #include "hooks/log.h"
 #include "hooks/sigaction.h"
 #include "hooks/sigmask.h"
+#include "sampler/births.h"
 #include "sampler/codes.h"
-#include "sampler/cpython/frames.h"
+#include "sampler/cpython/asyncios.h"
 #include "sampler/cpython/start.h"
 #include "sampler/cpython/states.h"
 #include "sampler/ring.h"
+#include "sampler/stacked.h"
 
 enum {
     WALK_FACTOR = 4,     /* frames walked at most, in depths: to find the bottom and count what is cut */
@@ -28,36 +30,111 @@ static struct {
     uint64_t kernel_tick; /* 0: timers do not depend on it */
     _Atomic bool enabled;
     void (*_Atomic on_any)(void);
+    _Atomic uintptr_t hook_type, hook_interp; /* a Task type whose making is to be hooked */
 } tick;
 
-static uint64_t record_frame(struct ring *ring, const struct py_frame *frame, uint64_t room)
+/* --- a record --- */
+
+/* One record on its way into the ring. */
+struct recording {
+    struct ring *ring;
+    uint32_t opened;
+    uint32_t frames, entries, cut;
+    uint32_t chain_at, chain_frames; /* the chain that is being written: its header's place, its frames so far */
+    uint32_t chain_skip;             /* frames at its outer end that are left out still */
+};
+
+static bool put_frame(struct recording *record, const struct py_code *code, int32_t lasti)
 {
-    bool settled = codes_settle(tick.options.target, &frame->code);
-    uint64_t words = settled ? 2 : 3;
-    if (room < words)
-        return 0;
-    ring_put(ring, (settled ? RING_SETTLED : RING_UNSETTLED) | (uint64_t)(uint32_t)frame->lasti << 32);
-    ring_put(ring, frame->code.identity);
+    bool settled = codes_settle(tick.options.target, code);
+    if (ring_room(record->ring, record->opened) < 3)
+        return false;
+    ring_put(record->ring, (settled ? RING_SETTLED : RING_UNSETTLED) | (uint64_t)(uint32_t)lasti << 32);
+    ring_put(record->ring, code->identity);
     if (!settled)
-        ring_put(ring, frame->code.address);
-    return words;
+        ring_put(record->ring, code->address);
+    record->frames++;
+    return true;
+}
+
+/* What is cut is cut at the root end: once something did not fit, nothing more does. */
+static void take_frame(struct recording *record, const struct stacked *entry)
+{
+    if (record->cut || record->frames == tick.options.depth || !put_frame(record, &entry->code, entry->lasti))
+        record->cut++;
+    else
+        record->entries++;
+}
+
+/* A chain comes outermost first, so what is to be kept of it is decided before. */
+static void open_chain(struct recording *record, uint32_t frames)
+{
+    uint32_t left = record->cut ? 0 : tick.options.depth - record->frames;
+    uint32_t room = ring_room(record->ring, record->opened) / 3;
+    uint32_t keep = room && left < room - 1 ? left : room ? room - 1 : 0;
+    record->chain_frames = 0;
+    record->chain_skip = frames > keep ? frames - keep : 0;
+    if (keep == 0)
+        return;
+    record->chain_at = record->ring->writing - record->opened;
+    ring_put(record->ring, RING_CHAIN);
+    record->entries++;
+}
+
+static void take_inner(struct recording *record, const struct stacked *entry)
+{
+    if (record->chain_skip) {
+        record->chain_skip--;
+        record->cut++;
+    } else if (put_frame(record, &entry->code, entry->lasti)) {
+        ring_patch(record->ring, record->opened, record->chain_at, RING_CHAIN | (uint64_t)++record->chain_frames << 32);
+    }
+}
+
+static void take_marker(struct recording *record, uint64_t tag, uintptr_t task)
+{
+    if (record->cut || ring_room(record->ring, record->opened) < 2)
+        return;
+    ring_put(record->ring, tag);
+    if (task)
+        ring_put(record->ring, task);
+    record->entries++;
+}
+
+static void take_entry(struct recording *record, const struct stacked *entry)
+{
+    switch (entry->kind) {
+    case STACKED_FRAME:
+        take_frame(record, entry);
+        break;
+    case STACKED_CHAIN:
+        open_chain(record, entry->frames);
+        break;
+    case STACKED_INNER:
+        take_inner(record, entry);
+        break;
+    case STACKED_TASK:
+        take_marker(record, RING_TASK, entry->task);
+        break;
+    case STACKED_CYCLE:
+        take_marker(record, RING_CYCLE, 0);
+        break;
+    }
 }
 
 /* Walks from the leaf; keeps what fits, counts what does not. */
-static enum frames_end walk_into(struct ring *ring, uint32_t opened, uintptr_t tstate, uint32_t *entries, uint32_t *cut)
+static enum frames_end walk_into(struct recording *record, uintptr_t tstate, uint64_t seed, uint64_t *flags)
 {
-    struct frames_walk walk;
-    struct py_frame frame;
-    frames_begin(&walk, tick.options.target, tstate, tick.options.depth * WALK_FACTOR);
-    while (frames_next(&walk, &frame)) {
-        if (frame.kind != FRAME_PYTHON)
-            continue;
-        if (*cut == 0 && *entries < tick.options.depth && record_frame(ring, &frame, ring_room(ring, opened)))
-            ++*entries;
-        else
-            ++*cut;
-    }
-    return walk.end;
+    const struct py_target *target = tick.options.target;
+    const struct asyncio *asyncio = asyncios_of(states_interp(target, tstate));
+    struct stacked_walk walk;
+    struct stacked entry;
+    stacked_begin(&walk, target, asyncio, tstate, tick.options.depth * WALK_FACTOR, seed);
+    while (stacked_next(&walk, &entry))
+        take_entry(record, &entry);
+    if (walk.torn)
+        *flags |= RING_TORN_AWAITER;
+    return walk.frames.end;
 }
 
 static void drop(_Atomic uint32_t *counter)
@@ -68,18 +145,18 @@ static void drop(_Atomic uint32_t *counter)
 static void write_record(struct thread *self, uintptr_t tstate, const void *ucontext)
 {
     struct ring *ring = (struct ring *)self->space;
-    uint32_t entries = 0, cut = 0;
+    struct recording record = {.ring = ring};
     uint64_t cpu = clock_self(), now = clock_now();
     uint64_t flags = (states_holds_gil(tick.options.target, tstate) ? RING_HOLDS_GIL : 0) |
                      (interrupted_in_syscall(ucontext) ? RING_IN_SYSCALL : 0);
 
-    uint32_t opened = ring_open(ring);
-    if (ring_room(ring, opened) < RING_HEADER_WORDS + 3) {
+    record.opened = ring_open(ring);
+    if (ring_room(ring, record.opened) < RING_HEADER_WORDS + 3) {
         drop(&self->dropped_full);
         return;
     }
     ring->writing += RING_HEADER_WORDS;
-    switch (walk_into(ring, opened, tstate, &entries, &cut)) {
+    switch (walk_into(&record, tstate, cpu ^ now, &flags)) {
     case FRAMES_COMPLETE:
     case FRAMES_LIMIT:
         break;
@@ -92,17 +169,17 @@ static void write_record(struct thread *self, uintptr_t tstate, const void *ucon
         drop(&self->dropped_torn);
         return;
     }
-    if (entries == 0) {
-        if (cut)
+    if (record.frames == 0) {
+        if (record.cut)
             drop(&self->dropped_full);
         return;
     }
-    uint64_t words = ring->writing - opened;
-    ring_patch(ring, opened, 0, RING_RECORD | flags << 8 | words << 16 | (uint64_t)entries << 32);
-    ring_patch(ring, opened, 1, cpu);
-    ring_patch(ring, opened, 2, now);
-    ring_patch(ring, opened, 3, cut);
-    ring_commit(ring, opened);
+    uint64_t words = ring->writing - record.opened;
+    ring_patch(ring, record.opened, 0, RING_RECORD | flags << 8 | words << 16 | (uint64_t)record.entries << 32);
+    ring_patch(ring, record.opened, 1, cpu);
+    ring_patch(ring, record.opened, 2, now);
+    ring_patch(ring, record.opened, 3, record.cut);
+    ring_commit(ring, record.opened);
     atomic_fetch_add_explicit(&self->handler_ns, clock_self() - cpu, memory_order_relaxed);
 }
 
@@ -127,6 +204,24 @@ static bool may_walk(const void *ucontext)
            interrupted_stack_left(ucontext) >= STACK_NEEDED;
 }
 
+/* Nobody else runs Python of that interpreter now. */
+static void hook_births(uintptr_t tstate)
+{
+    uintptr_t type = atomic_load_explicit(&tick.hook_type, memory_order_acquire);
+    if (!type || atomic_load_explicit(&tick.hook_interp, memory_order_relaxed) != states_interp(tick.options.target, tstate) ||
+        !states_holds_gil(tick.options.target, tstate))
+        return;
+    atomic_store_explicit(&tick.hook_type, 0, memory_order_relaxed);
+    births_hook(type);
+}
+
+void tick_hook_births(uintptr_t task_type, uintptr_t interp)
+{
+    atomic_store_explicit(&tick.hook_type, 0, memory_order_relaxed);
+    atomic_store_explicit(&tick.hook_interp, interp, memory_order_release);
+    atomic_store_explicit(&tick.hook_type, task_type, memory_order_release);
+}
+
 static void take_sample(struct thread *self, const void *ucontext)
 {
     if (!may_walk(ucontext)) {
@@ -134,8 +229,10 @@ static void take_sample(struct thread *self, const void *ucontext)
         return;
     }
     uintptr_t tstate = own_state(self);
-    if (tstate)
-        write_record(self, tstate, ucontext);
+    if (!tstate)
+        return;
+    hook_births(tstate);
+    write_record(self, tstate, ucontext);
 }
 
 /* The record that this signal is for, when it is the calling thread's. */

@@ -41,6 +41,10 @@ void tick_enable(bool enabled);
 bool tick_arm(struct thread *thread);
 void tick_disarm(struct thread *thread);
 
+/* [sampler] Has births_hook(type) called by the next CPU tick that finds its thread
+ * holding the GIL of this interpreter. */
+void tick_hook_births(uintptr_t task_type, uintptr_t interp);
+
 /* Called in each tick before anything else (a pending call that waits to be
  * posted, a line for stderr); async-signal-safe. */
 void tick_on_any(void (*call)(void));

@@ -33,6 +33,9 @@ struct watched {
     uintptr_t tstate;
     uint64_t seen;          /* number of the tick that last found its state */
     profile_stack last;     /* the stack it was last found in */
+    profile_stack driver;   /* of its loop, in that stack, should it run one */
+    bool driver_sure;
+    uintptr_t interp;
     uint64_t last_cpu;      /* CPU clock at which `last` was read ... */
     bool last_stands;       /* ... and known to stand while the clock shows it */
     profile_stack stood_in; /* where it stood still at the last look, if it did: ... */
@@ -56,6 +59,9 @@ struct watch {
     uint16_t by_tid[2 * RECORDS_MAX]; /* open-addressed: record index + 1 */
     bool closed[RECORDS_MAX]; /* the account of this thread was closed before its end: its birth is behind us */
     struct stack_copy *one, *two;
+    uint64_t seed;          /* for what is taken by lot */
+    struct tasks_thread *listed;
+    uint32_t listed_room;
 };
 
 /* What one tick works with. */
@@ -75,6 +81,7 @@ struct watch *watch_new(const struct watch_options *options, uint64_t since_ns)
     watch->since_ns = since_ns;
     watch->reading = true;
     watch->by_tid_stale = true;
+    watch->seed = since_ns;
     watch->one = stacks_new_copy(options->depth);
     watch->two = stacks_new_copy(options->depth);
     if (watch->one && watch->two)
@@ -89,6 +96,7 @@ void watch_free(struct watch *watch)
         mem_free(watch->by_record[i]);
     mem_free(watch->one);
     mem_free(watch->two);
+    mem_free(watch->listed);
     mem_free(watch);
 }
 
@@ -261,21 +269,6 @@ static void loop_time(const struct look *look, const struct watched *watched, pr
 
 /* --- CPU ticks --- */
 
-/* The record at the ring's tail, as a copy. */
-static void copy_record(struct stack_copy *copy, const struct ring *ring)
-{
-    uint32_t entries = (uint32_t)(ring_peek(ring, 0) >> 32), at = RING_HEADER_WORDS;
-    copy->end = FRAMES_COMPLETE;
-    copy->cut = (uint32_t)ring_peek(ring, 3);
-    copy->frames = 0;
-    for (uint32_t i = 0; i < entries && copy->frames < copy->depth; i++) {
-        uint64_t tag = ring_peek(ring, at);
-        bool settled = (tag & 255) == RING_SETTLED;
-        copy->entry[copy->frames++] = (struct stack_entry){ring_peek(ring, at + 1), settled ? 0 : ring_peek(ring, at + 2), (int32_t)(tag >> 32), 0};
-        at += settled ? 2 : 3;
-    }
-}
-
 /* A tick at the return of a system call that was made without the GIL: most
  * likely a wait that has just begun or ended, which used next to nothing. What
  * is outstanding is left to a tick that saw work; a call that does use CPU
@@ -321,10 +314,28 @@ static void run_in(const struct look *look, struct watched *watched, uint64_t cp
     account_run(&watched->account, look->book, cpu, stack);
 }
 
+/* The copy as a stack. In it the thread's loop is found, and the stack of the task
+ * that it runs is its twin. */
+static profile_stack intern(const struct look *look, struct watched *watched, const struct stack_copy *copy)
+{
+    profile_stack stack = stacks_intern(look->stacks, copy);
+    struct tasks *tasks = look->watch->options.tasks;
+    if (copy->torn_awaiter)
+        look->window->counters.dropped[DROP_torn_awaiter]++;
+    if (!tasks)
+        return stack;
+    watched->driver = stacks_intern_driver(look->stacks, copy, &watched->driver_sure);
+    if (copy->task) {
+        profile_stack base = copy->awaited ? PROFILE_ROOT : tasks_base(tasks, copy->task);
+        profile_set_twin(look->stacks->profile, stack, stacks_intern_task(look->stacks, copy, base));
+    }
+    return stack;
+}
+
 static void take_tick(const struct look *look, struct watched *watched, struct ring *ring)
 {
     uint64_t header = ring_peek(ring, 0);
-    profile_stack stack = stacks_intern(look->stacks, look->watch->one);
+    profile_stack stack = intern(look, watched, look->watch->one);
     look->window->counters.ticks_due++;
     look->window->counters.ticks_taken++;
     sampled(look, look->watch->one->cut);
@@ -342,7 +353,7 @@ static void drain(const struct look *look, struct watched *watched, bool final)
     struct ring *ring = (struct ring *)watched->record->space;
     take_drops(look, watched->record);
     while (ring_ready(ring)) {
-        copy_record(look->watch->one, ring);
+        stacks_from_ring(look->watch->one, ring);
         if (!final && watched->postponed < POSTPONED_MAX && !stacks_resolve(look->stacks, look->watch->one)) {
             watched->postponed++;
             return;
@@ -375,8 +386,9 @@ static bool has_ticks(const struct look *look, const struct watched *watched)
 static bool capture_twice(const struct look *look, const struct watched *watched)
 {
     struct watch *watch = look->watch;
-    return stacks_is_whole(stacks_capture(watch->one, watch->options.target, watched->tstate)) &&
-           stacks_is_whole(stacks_capture(watch->two, watch->options.target, watched->tstate)) &&
+    watch->seed += 0x9e3779b97f4a7c15u;
+    return stacks_is_whole(stacks_capture(watch->one, watch->options.target, watched->tstate, watch->seed)) &&
+           stacks_is_whole(stacks_capture(watch->two, watch->options.target, watched->tstate, watch->seed)) &&
            stacks_equal(watch->one, watch->two);
 }
 
@@ -407,7 +419,7 @@ static bool see_running(const struct look *look, const struct watched *watched, 
     *torn = false;
     if (held)
         return states_holds_gil(target, watched->tstate);
-    return makes_progress(watched->record->tid) && stacks_capture(watch->two, target, watched->tstate) == watch->one->end &&
+    return makes_progress(watched->record->tid) && stacks_capture(watch->two, target, watched->tstate, watch->seed) == watch->one->end &&
            stacks_equal(watch->one, watch->two);
 }
 
@@ -420,7 +432,7 @@ static void run_from_outside(const struct look *look, struct watched *watched)
         if (!see_running(look, watched, &torn) || !stacks_resolve(look->stacks, look->watch->one) ||
             !clock_thread(watched->record->tid, &cpu))
             continue;
-        watched->last = stacks_intern(look->stacks, look->watch->one);
+        watched->last = intern(look, watched, look->watch->one);
         watched->last_stands = false;
         run_in(look, watched, cpu, watched->last);
         sampled(look, look->watch->one->cut);
@@ -487,13 +499,13 @@ static void read_stack(const struct look *look, struct watched *watched, uint64_
     if (!stacks_resolve(look->stacks, look->watch->one) && (!clock_thread(watched->record->tid, &after) || after != cpu))
         return;
     watched->empty = false;
-    watched->last = stacks_intern(look->stacks, look->watch->one);
+    watched->last = intern(look, watched, look->watch->one);
     if (states_gil_is_free(look->watch->options.target, watched->tstate))
         know_wait(watched, watched->last);
     else if (is_unticked(look, watched, UNTICKED_PERIODS) && is_preempted(look, watched))
         run_in(look, watched, cpu, watched->last);
     watched->last_cpu = cpu;
-    watched->last_stands = look->watch->options.clock_precise;
+    watched->last_stands = look->watch->options.clock_precise && !look->watch->one->chosen; /* by lot: another one next time */
     if (look->watch->one->cut)
         look->window->counters.limits[LIMIT_depth]++;
     wait_in(look, watched, watched->last);
@@ -610,6 +622,7 @@ static bool find_states(const struct look *look)
             atomic_store(&watched->record->tstate, state.address);
         }
         watched->seen = look->watch->tick;
+        watched->interp = state.interp;
         watched->leaving = 0;
     }
     if (walk.broken)
@@ -695,7 +708,7 @@ void watch_forget_stacks(struct watch *watch)
 {
     for (uint32_t i = 0; i < RECORDS_MAX; i++) {
         if (watch->by_record[i]) {
-            watch->by_record[i]->last = watch->by_record[i]->stood_in = PROFILE_ROOT;
+            watch->by_record[i]->last = watch->by_record[i]->stood_in = watch->by_record[i]->driver = PROFILE_ROOT;
             watch->by_record[i]->last_stands = watch->by_record[i]->stood = false;
             memset(watch->by_record[i]->waits, 0, sizeof watch->by_record[i]->waits);
         }
@@ -707,4 +720,23 @@ void watch_disarm(struct watch *watch)
     for (uint32_t i = 0; i < RECORDS_MAX; i++)
         if (watch->by_record[i])
             tick_disarm(watch->by_record[i]->record);
+}
+
+uint32_t watch_list(struct watch *watch, const struct tasks_thread **threads)
+{
+    uint32_t count = 0;
+    if (watch->listed_room < watch->count) {
+        struct tasks_thread *more = mem_realloc(watch->listed, watch->count * 2 * sizeof *more);
+        if (more) {
+            watch->listed = more;
+            watch->listed_room = watch->count * 2;
+        }
+    }
+    for (uint32_t i = 0; i < threads_high() && i < RECORDS_MAX && count < watch->listed_room; i++) {
+        const struct watched *watched = watch->by_record[i];
+        if (watched && watched->tstate && watched->seen == watch->tick)
+            watch->listed[count++] = (struct tasks_thread){watched->tstate, watched->interp, watched->account.looked_cpu, watched->driver, watched->driver_sure};
+    }
+    *threads = watch->listed;
+    return count;
 }

@@ -23,6 +23,7 @@
 
 #include "sampler/account.h"
 #include "sampler/stacks.h"
+#include "sampler/tasks.h"
 #include "sampler/window.h"
 
 struct watch_options {
@@ -31,6 +32,7 @@ struct watch_options {
     uint64_t period_ns;   /* of CPU ticks, as the kernel can give them */
     bool signals;         /* CPU ticks at all */
     bool clock_precise;   /* thread CPU clocks prove that a thread stood still */
+    struct tasks *tasks;  /* for what running tasks stand on; NULL: no stacks of tasks */
 };
 
 struct watch;
@@ -55,5 +57,8 @@ void watch_forget_stacks(struct watch *watch);
 void watch_disarm(struct watch *watch);
 
 uint32_t watch_count(const struct watch *watch);
+
+/* The threads that have a thread state, as the last tick left them. They stay where they are until the next call. */
+uint32_t watch_list(struct watch *watch, const struct tasks_thread **threads);
 
 #endif

@@ -64,6 +64,12 @@ static bool is_active(const struct py_target *target, uintptr_t address, uint32_
     return status >> layout->status_active_bit & 1;
 }
 
+uintptr_t states_interp(const struct py_target *target, uintptr_t address)
+{
+    uintptr_t interp;
+    return address && read_pointer(address, target->layout.thread_interp, &interp) ? interp : 0;
+}
+
 bool states_read(const struct py_target *target, uintptr_t address, struct state *state)
 {
     const struct layout *layout = &target->layout;

@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * lineage: a depth-first walk upward over the edges that close. A task is OPEN
+ * while those above it are placed, then PLACED; meeting an OPEN one is a circle:
+ * where it is opened is noted, and its part of the walk begins again. */
+#include "sampler/lineage.h"
+
+#include <string.h>
+
+#include "hooks/mem.h"
+
+enum place { FRESH, OPEN, PLACED };
+
+enum { /* registered.flags */
+    MADE = 1,        /* stands on its creator */
+    NO_CREATOR = 2,  /* its creator closes a circle: left out */
+    LACKS = 4,       /* it was made by a coroutine, which one of the living cannot be told */
+    BEARS = 8,       /* others stand on it */
+    STALE = 16,      /* it changed since it was read, or one that it stands on did */
+    WHOLE = 32,      /* the stacks with its own chain were made */
+    LEAFY = 64       /* a leaf or a running task stands on it, or it is one */
+};
+
+enum { FIRST_ROOM = 1024, CIRCLES_MOST = 4096 };
+
+struct lineage {
+    struct registry *registry;
+    struct stacks *stacks;
+    bool creators;
+    bool (*driver)(void *context, uintptr_t loop, profile_stack *stack);
+    void *context;
+    uint32_t round;    /* ours: what is placed in another is void */
+    struct base *base;
+    uint32_t bases, bases_room;
+    uint32_t *open;    /* the walk: tasks that are OPEN, the first asked for at the bottom */
+    uint32_t opened, open_room;
+    uint32_t *order;   /* tasks as they were PLACED: whoever stands on another comes after it */
+    uint32_t placed, order_room;
+    uint32_t circles;
+};
+
+struct lineage *lineage_new(struct registry *registry, bool creators, bool (*driver)(void *context, uintptr_t loop, profile_stack *stack),
+                            void *context)
+{
+    struct lineage *lineage = mem_zalloc(sizeof *lineage);
+    if (lineage)
+        *lineage = (struct lineage){.registry = registry, .creators = creators, .driver = driver, .context = context, .round = 1};
+    return lineage;
+}
+
+void lineage_free(struct lineage *lineage)
+{
+    if (!lineage)
+        return;
+    mem_free(lineage->base);
+    mem_free(lineage->open);
+    mem_free(lineage->order);
+    mem_free(lineage);
+}
+
+void lineage_begin_round(struct lineage *lineage, struct stacks *stacks)
+{
+    lineage->stacks = stacks;
+    lineage->round++;
+    lineage->bases = lineage->opened = lineage->placed = lineage->circles = 0;
+}
+
+static bool grow(void **array, uint32_t *room, uint32_t needed, size_t size)
+{
+    if (needed <= *room)
+        return true;
+    uint32_t more = *room ? *room * 2 : FIRST_ROOM;
+    void *moved = mem_realloc(*array, more * size);
+    if (!moved)
+        return false;
+    *array = moved;
+    *room = more;
+    return true;
+}
+
+/* --- a task in this round --- */
+
+static struct registered *at(const struct lineage *lineage, uint32_t task)
+{
+    return registry_at(lineage->registry, task);
+}
+
+static struct registered *touch(const struct lineage *lineage, uint32_t index)
+{
+    struct registered *task = at(lineage, index);
+    if (task->placed != lineage->round) {
+        task->placed = lineage->round;
+        task->place = FRESH;
+        task->flags = 0;
+        task->above = task->whole = 0;
+        task->cut = task->creator = NO_TASK;
+    }
+    return task;
+}
+
+static bool has(const struct lineage *lineage, uint32_t index, uint8_t flag)
+{
+    const struct registered *task = at(lineage, index);
+    return task->placed == lineage->round && task->flags & flag;
+}
+
+static bool is_live(const struct registered *task)
+{
+    return task->status == TASK_RUNNING || task->status == TASK_READY || task->status == TASK_WAITING;
+}
+
+/* --- creators --- */
+
+/* Links of the creator's chain down to the coroutine; 0: it is not in it now. */
+static uint32_t chain_down_to(const struct lineage *lineage, uint32_t creator, uintptr_t coroutine, uint32_t *first)
+{
+    const struct registered *task = at(lineage, creator);
+    if (task->status == TASK_RUNNING)
+        return registry_executing_chain(lineage->registry, task, coroutine, first);
+    *first = task->first_link;
+    for (uint32_t i = 0; i < task->links; i++)
+        if (registry_link(lineage->registry, *first + i)->coro == coroutine)
+            return i + 1;
+    return 0;
+}
+
+/* The task whose chain these makers are of: the innermost of them that one was made of. */
+static uint32_t task_of_makers(const struct lineage *lineage, const maker_id *makers, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        uintptr_t coroutine = births_coroutine(makers[i]);
+        uint32_t task = coroutine ? registry_find_coro(lineage->registry, coroutine) : NO_TASK;
+        if (task != NO_TASK)
+            return task;
+    }
+    return NO_TASK;
+}
+
+/* The creator's task, and what of its chain the task stands on. The makers are asked
+ * again whether they live after their memory was read. */
+static uint32_t find_creator(const struct lineage *lineage, uint32_t index, uint32_t *first, uint32_t *links)
+{
+    uint32_t count = at(lineage, index)->makers_count;
+    const maker_id *makers = at(lineage, index)->makers;
+    for (uint32_t i = 0; i < count; i++) {
+        uintptr_t coroutine = births_coroutine(makers[i]);
+        if (!coroutine)
+            continue;
+        uint32_t creator = task_of_makers(lineage, makers + i, count - i);
+        if (creator == NO_TASK || creator == index)
+            return NO_TASK;
+        registry_read(lineage->registry, creator);
+        if (!is_live(at(lineage, creator)))
+            return NO_TASK;
+        *links = chain_down_to(lineage, creator, coroutine, first);
+        if (*links && births_is_alive(makers[i]))
+            return creator;
+    }
+    return NO_TASK;
+}
+
+static bool wants_creator(const struct lineage *lineage, const struct registered *task)
+{
+    return lineage->creators && task->makers_count && !(task->flags & NO_CREATOR);
+}
+
+/* --- bases --- */
+
+static void add_base(struct lineage *lineage, struct registered *task, profile_stack stack, uint32_t share)
+{
+    for (uint32_t i = 0; i < task->above; i++) {
+        struct base *base = &lineage->base[task->first_above + i];
+        if (base->stack == stack || task->above == LINEAGE_BASES) {
+            base->share += share;
+            return;
+        }
+    }
+    if (!grow((void **)&lineage->base, &lineage->bases_room, lineage->bases + 1, sizeof *lineage->base))
+        return;
+    lineage->base[lineage->bases++] = (struct base){stack, share};
+    task->above++;
+}
+
+static profile_stack push_links(struct lineage *lineage, profile_stack stack, uint32_t first, uint32_t links)
+{
+    for (uint32_t i = 0; i < links; i++) {
+        const struct link *link = registry_link(lineage->registry, first + i);
+        struct stack_entry entry = {link->identity, link->code, link->lasti, 0};
+        stack = stacks_push(lineage->stacks, stack, &entry);
+    }
+    return stack;
+}
+
+/* The stacks of a task with its whole chain, once for all that stand on it. */
+static void make_whole(struct lineage *lineage, struct registered *task)
+{
+    uint32_t first = lineage->bases;
+    if (task->flags & WHOLE)
+        return;
+    task->flags |= WHOLE;
+    if (!grow((void **)&lineage->base, &lineage->bases_room, lineage->bases + task->above, sizeof *lineage->base))
+        return;
+    for (uint32_t i = 0; i < task->above; i++) {
+        struct base base = lineage->base[task->first_above + i];
+        base.stack = push_links(lineage, base.stack, task->first_link, task->links);
+        lineage->base[first + i] = base;
+    }
+    lineage->bases = first + task->above;
+    task->first_whole = first;
+    task->whole = task->above;
+}
+
+static bool on_driver(struct lineage *lineage, struct registered *task, uint32_t share, bool cycle)
+{
+    profile_stack stack;
+    if (!lineage->driver(lineage->context, task->loop, &stack))
+        return false;
+    if (cycle)
+        stack = stacks_push_marker(lineage->stacks, stack, "[cycle]");
+    add_base(lineage, task, stack, share);
+    return true;
+}
+
+/* Equal parts of the time; the first takes what rounding left. */
+static void on_awaiters(struct lineage *lineage, struct registered *task)
+{
+    const struct edge *edges = registry_edges(lineage->registry, task);
+    uint32_t part = LINEAGE_ALL / task->edges;
+    for (uint32_t i = 0; i < task->edges; i++) {
+        struct registered *awaiter = at(lineage, edges[i].awaiter);
+        uint32_t share = i ? part : LINEAGE_ALL - part * (task->edges - 1);
+        if (edges[i].awaiter == task->cut) {
+            on_driver(lineage, task, share, true);
+            continue;
+        }
+        if (!is_live(awaiter) || awaiter->waiter != edges[i].through)
+            task->flags |= STALE; /* it has moved on since the edge was read */
+        awaiter->flags |= BEARS;
+        for (uint32_t j = 0; j < awaiter->whole; j++) {
+            struct base base = lineage->base[awaiter->first_whole + j];
+            add_base(lineage, task, base.stack, (uint32_t)((uint64_t)base.share * share / LINEAGE_ALL));
+        }
+    }
+}
+
+static void on_creator(struct lineage *lineage, struct registered *task, uint32_t first, uint32_t links)
+{
+    struct registered *creator = at(lineage, task->creator);
+    task->flags |= MADE;
+    creator->flags |= BEARS;
+    for (uint32_t i = 0; i < creator->above; i++) {
+        struct base base = lineage->base[creator->first_above + i];
+        add_base(lineage, task, push_links(lineage, base.stack, first, links), base.share);
+    }
+}
+
+/* --- the walk --- */
+
+static bool push_open(struct lineage *lineage, uint32_t index)
+{
+    if (!grow((void **)&lineage->open, &lineage->open_room, lineage->opened + 1, sizeof *lineage->open))
+        return false;
+    touch(lineage, index)->place = OPEN;
+    lineage->open[lineage->opened++] = index;
+    return true;
+}
+
+/* Whether this one of the walk stands on the next one of it as its creator. */
+static bool is_creator_step(const struct lineage *lineage, uint32_t place)
+{
+    return at(lineage, lineage->open[place])->creator != NO_TASK;
+}
+
+/* The walk met `again`, which is OPEN. Opens the circle and takes its tasks off the
+ * walk; they are placed anew. */
+static void open_circle(struct lineage *lineage, uint32_t again)
+{
+    uint32_t bottom = lineage->opened - 1, oldest;
+    while (lineage->open[bottom] != again)
+        bottom--;
+    oldest = bottom;
+    for (uint32_t i = bottom; i < lineage->opened; i++) {
+        if (is_creator_step(lineage, i)) {
+            at(lineage, lineage->open[i])->flags |= NO_CREATOR;
+            oldest = NO_TASK;
+            break;
+        }
+        if (at(lineage, lineage->open[i])->order < at(lineage, lineage->open[oldest])->order)
+            oldest = i;
+    }
+    if (oldest != NO_TASK)
+        at(lineage, lineage->open[oldest])->cut = oldest + 1 < lineage->opened ? lineage->open[oldest + 1] : again;
+    for (uint32_t i = bottom; i < lineage->opened; i++) {
+        at(lineage, lineage->open[i])->place = FRESH;
+        at(lineage, lineage->open[i])->creator = NO_TASK;
+    }
+    lineage->opened = bottom;
+    lineage->circles++;
+}
+
+/* Makes sure that `above` is placed. True: it is; false: the walk goes there first,
+ * or it went round in a circle and begins anew below. */
+static bool need(struct lineage *lineage, uint32_t below, uint32_t above)
+{
+    enum place place = touch(lineage, above)->place;
+    if (place == PLACED)
+        return true;
+    if (place == FRESH) {
+        registry_read(lineage->registry, above);
+        if (push_open(lineage, above))
+            return false;
+    } else if (lineage->circles < CIRCLES_MOST) {
+        open_circle(lineage, above);
+        push_open(lineage, above);
+        return false;
+    }
+    at(lineage, below)->flags |= STALE; /* a bound was hit */
+    return true;
+}
+
+static void finish(struct lineage *lineage, uint32_t index)
+{
+    struct registered *task = at(lineage, index);
+    task->place = PLACED;
+    lineage->opened--;
+    if (grow((void **)&lineage->order, &lineage->order_room, lineage->placed + 1, sizeof *lineage->order))
+        lineage->order[lineage->placed++] = index;
+}
+
+/* One step for the task on top of the walk. */
+static void step(struct lineage *lineage, uint32_t index)
+{
+    uint32_t first = 0, links = 0;
+    for (uint32_t i = 0; i < at(lineage, index)->edges; i++) {
+        uint32_t awaiter = registry_edges(lineage->registry, at(lineage, index))[i].awaiter;
+        if (awaiter != at(lineage, index)->cut && !need(lineage, index, awaiter))
+            return;
+    }
+    if (at(lineage, index)->edges == 0 && wants_creator(lineage, at(lineage, index))) {
+        uint32_t creator = find_creator(lineage, index, &first, &links);
+        at(lineage, index)->creator = creator;
+        if (creator == NO_TASK)
+            at(lineage, index)->flags |= LACKS;
+        else if (!need(lineage, index, creator))
+            return;
+    }
+    struct registered *task = at(lineage, index);
+    for (uint32_t i = 0; i < task->edges; i++)
+        make_whole(lineage, at(lineage, registry_edges(lineage->registry, task)[i].awaiter));
+    task->first_above = lineage->bases;
+    if (task->edges)
+        on_awaiters(lineage, task);
+    else if (task->creator != NO_TASK)
+        on_creator(lineage, task, first, links);
+    else
+        on_driver(lineage, task, LINEAGE_ALL, false);
+    finish(lineage, index);
+}
+
+uint32_t lineage_of(struct lineage *lineage, uint32_t index, const struct base **bases)
+{
+    registry_read(lineage->registry, index);
+    if (touch(lineage, index)->place == FRESH && push_open(lineage, index))
+        while (lineage->opened)
+            step(lineage, lineage->open[lineage->opened - 1]);
+    const struct registered *task = at(lineage, index);
+    *bases = &lineage->base[task->first_above];
+    return task->above;
+}
+
+void lineage_end_leaves(struct lineage *lineage)
+{
+    for (uint32_t i = 0; i < lineage->placed; i++)
+        at(lineage, lineage->order[i])->flags |= LEAFY;
+}
+
+bool lineage_bears_leaf(const struct lineage *lineage, uint32_t task)
+{
+    return has(lineage, task, LEAFY);
+}
+
+uint32_t lineage_whole(struct lineage *lineage, uint32_t index, const struct base **bases)
+{
+    struct registered *task = at(lineage, index);
+    make_whole(lineage, task);
+    *bases = &lineage->base[task->first_whole];
+    return task->whole;
+}
+
+uint32_t lineage_cut(const struct lineage *lineage, uint32_t task)
+{
+    return lineage_is_placed(lineage, task) ? at(lineage, task)->cut : NO_TASK;
+}
+
+bool lineage_is_placed(const struct lineage *lineage, uint32_t index)
+{
+    const struct registered *task = at(lineage, index);
+    return task->placed == lineage->round && task->place == PLACED;
+}
+
+bool lineage_is_made(const struct lineage *lineage, uint32_t task)
+{
+    return has(lineage, task, MADE);
+}
+
+bool lineage_lacks_creator(const struct lineage *lineage, uint32_t task)
+{
+    return has(lineage, task, LACKS);
+}
+
+/* --- proof --- */
+
+static bool stands_on_stale(const struct lineage *lineage, const struct registered *task)
+{
+    const struct edge *edges = registry_edges(lineage->registry, task);
+    for (uint32_t i = 0; i < task->edges; i++)
+        if (edges[i].awaiter != task->cut && has(lineage, edges[i].awaiter, STALE))
+            return true;
+    return task->creator != NO_TASK && has(lineage, task->creator, STALE);
+}
+
+void lineage_prove(struct lineage *lineage)
+{
+    for (uint32_t i = 0; i < lineage->placed; i++) {
+        struct registered *task = at(lineage, lineage->order[i]);
+        if (task->flags & BEARS && task->status != TASK_RUNNING && !registry_is_as_read(lineage->registry, lineage->order[i]))
+            task->flags |= STALE;
+        if (stands_on_stale(lineage, task))
+            task->flags |= STALE;
+    }
+}
+
+bool lineage_is_proven(const struct lineage *lineage, uint32_t task)
+{
+    return !has(lineage, task, STALE);
+}

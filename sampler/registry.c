@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: MIT */
+#include "sampler/registry.h"
+
+#include <string.h>
+
+#include "hooks/mem.h"
+#include "sampler/cpython/asyncios.h"
+#include "sampler/cpython/awaiters.h"
+#include "sampler/cpython/coros.h"
+#include "sampler/cpython/states.h"
+
+enum {
+    READINGS = 2,          /* of a task that changed while it was read */
+    CHAIN_LONGEST = 16384, /* coroutines of one task */
+    FIRST_ROOM = 256
+};
+
+struct registry {
+    const struct py_target *target;
+    struct registered *tasks;
+    uint32_t count, room;
+    uint32_t *by_task, *by_coro; /* open-addressed: index + 1 */
+    uint32_t slots;              /* of each: a power of two, at least twice the room */
+    uint32_t coros;              /* slots of by_coro in use, also by what is no longer there */
+    struct link *link;
+    uint32_t links, links_room;
+    struct edge *edge;
+    uint32_t edges, edges_room;
+    uint32_t round;
+    uint64_t order, skipped;
+    bool gone;                   /* some are TASK_GONE */
+};
+
+/* --- memory --- */
+
+/* Room for one more; false: there is none. */
+static bool grow(void **array, uint32_t *room, uint32_t needed, size_t size)
+{
+    if (needed <= *room)
+        return true;
+    uint32_t more = *room ? *room * 2 : FIRST_ROOM;
+    while (more < needed)
+        more *= 2;
+    void *moved = mem_realloc(*array, more * size);
+    if (!moved)
+        return false;
+    *array = moved;
+    *room = more;
+    return true;
+}
+
+struct registry *registry_new(const struct py_target *target)
+{
+    struct registry *registry = mem_zalloc(sizeof *registry);
+    if (registry) {
+        registry->target = target;
+        registry->round = 1;
+    }
+    return registry;
+}
+
+void registry_free(struct registry *registry)
+{
+    if (!registry)
+        return;
+    for (uint32_t i = 0; i < registry->count; i++)
+        mem_free(registry->tasks[i].makers);
+    mem_free(registry->tasks);
+    mem_free(registry->by_task);
+    mem_free(registry->by_coro);
+    mem_free(registry->link);
+    mem_free(registry->edge);
+    mem_free(registry);
+}
+
+/* --- the indexes --- */
+
+static uint32_t slot_of(const struct registry *registry, uintptr_t address)
+{
+    return (uint32_t)(address * 0x9e3779b97f4a7c15u >> 32) & (registry->slots - 1);
+}
+
+static uint32_t find_in(const struct registry *registry, const uint32_t *index, uintptr_t address, bool by_coro)
+{
+    if (!registry->slots || !address)
+        return NO_TASK;
+    for (uint32_t at = slot_of(registry, address); index[at]; at = (at + 1) & (registry->slots - 1)) {
+        const struct registered *task = &registry->tasks[index[at] - 1];
+        if ((by_coro ? task->coro : task->task) == address)
+            return index[at] - 1;
+    }
+    return NO_TASK;
+}
+
+uint32_t registry_find(const struct registry *registry, uintptr_t task)
+{
+    return find_in(registry, registry->by_task, task, false);
+}
+
+uint32_t registry_find_coro(const struct registry *registry, uintptr_t coro)
+{
+    return find_in(registry, registry->by_coro, coro, true);
+}
+
+static void put_into(const struct registry *registry, uint32_t *index, uintptr_t address, uint32_t task)
+{
+    uint32_t at = slot_of(registry, address);
+    if (!address)
+        return;
+    while (index[at])
+        at = (at + 1) & (registry->slots - 1);
+    index[at] = task + 1;
+}
+
+static void index_all(struct registry *registry)
+{
+    memset(registry->by_task, 0, registry->slots * sizeof *registry->by_task);
+    memset(registry->by_coro, 0, registry->slots * sizeof *registry->by_coro);
+    registry->coros = registry->count;
+    for (uint32_t i = 0; i < registry->count; i++) {
+        put_into(registry, registry->by_task, registry->tasks[i].task, i);
+        put_into(registry, registry->by_coro, registry->tasks[i].coro, i);
+    }
+}
+
+static bool grow_indexes(struct registry *registry)
+{
+    uint32_t slots = registry->room * 2;
+    if (slots <= registry->slots)
+        return true;
+    uint32_t *by_task = mem_alloc(slots * sizeof *by_task), *by_coro = mem_alloc(slots * sizeof *by_coro);
+    if (!by_task || !by_coro) {
+        mem_free(by_task);
+        mem_free(by_coro);
+        return false;
+    }
+    mem_free(registry->by_task);
+    mem_free(registry->by_coro);
+    registry->by_task = by_task;
+    registry->by_coro = by_coro;
+    registry->slots = slots;
+    index_all(registry);
+    return true;
+}
+
+/* --- tasks come and go --- */
+
+uint32_t registry_count(const struct registry *registry)
+{
+    return registry->count;
+}
+
+struct registered *registry_at(const struct registry *registry, uint32_t index)
+{
+    return &registry->tasks[index];
+}
+
+uint64_t registry_skipped(const struct registry *registry)
+{
+    return registry->skipped;
+}
+
+uint32_t registry_add(struct registry *registry, uintptr_t task, uint8_t asyncio)
+{
+    uint32_t index = registry_find(registry, task);
+    if (index != NO_TASK)
+        return index;
+    if (!grow((void **)&registry->tasks, &registry->room, registry->count + 1, sizeof *registry->tasks) || !grow_indexes(registry) ||
+        registry->count * 2 >= registry->slots) {
+        registry->skipped++;
+        return NO_TASK;
+    }
+    index = registry->count++;
+    registry->tasks[index] = (struct registered){.task = task, .asyncio = asyncio, .order = registry->order++};
+    put_into(registry, registry->by_task, task, index);
+    return index;
+}
+
+/* What was kept of the task that was there before is void. */
+static void become_another(struct registry *registry, struct registered *task)
+{
+    mem_free(task->makers);
+    task->makers = NULL;
+    task->makers_count = 0;
+    task->read_ns = 0;
+    task->order = registry->order++;
+    task->kept_stack = PROFILE_ROOT;
+}
+
+void registry_born(struct registry *registry, const struct birth *birth, uint8_t asyncio)
+{
+    uint32_t index = registry_find(registry, birth->task);
+    if (index == NO_TASK)
+        index = registry_add(registry, birth->task, asyncio);
+    if (index == NO_TASK)
+        return;
+    struct registered *task = &registry->tasks[index];
+    become_another(registry, task);
+    task->asyncio = asyncio;
+    task->coro = 0; /* its old slot in by_coro finds another address, or nobody */
+    size_t bytes = birth->count * sizeof *task->makers;
+    if (birth->count && (task->makers = mem_alloc(bytes))) {
+        memcpy(task->makers, birth->maker, bytes);
+        task->makers_count = (uint16_t)birth->count;
+    }
+}
+
+void registry_begin_round(struct registry *registry)
+{
+    registry->round++;
+    registry->links = registry->edges = 0;
+    registry->gone = false;
+}
+
+void registry_end_round(struct registry *registry)
+{
+    uint32_t kept = 0;
+    if (!registry->gone)
+        return;
+    for (uint32_t i = 0; i < registry->count; i++) {
+        if (registry->tasks[i].round == registry->round && registry->tasks[i].status == TASK_GONE)
+            mem_free(registry->tasks[i].makers);
+        else
+            registry->tasks[kept++] = registry->tasks[i];
+    }
+    registry->count = kept;
+    index_all(registry);
+    registry->round++; /* edges are indices: they are void */
+}
+
+/* --- reading --- */
+
+const struct link *registry_link(const struct registry *registry, uint32_t first)
+{
+    return &registry->link[first];
+}
+
+const struct link *registry_links(const struct registry *registry, const struct registered *task)
+{
+    return &registry->link[task->first_link];
+}
+
+const struct edge *registry_edges(const struct registry *registry, const struct registered *task)
+{
+    return &registry->edge[task->first_edge];
+}
+
+static uint64_t mix(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * 0xff51afd7ed558ccdu;
+    return hash ^ hash >> 32;
+}
+
+static uint64_t mix_coro(uint64_t hash, const struct coro *coro)
+{
+    return mix(mix(mix(hash, coro->address), coro->code.identity), (uint32_t)coro->lasti);
+}
+
+static bool add_link(struct registry *registry, const struct coro *coro)
+{
+    if (!grow((void **)&registry->link, &registry->links_room, registry->links + 1, sizeof *registry->link))
+        return false;
+    registry->link[registry->links++] = (struct link){coro->address, coro->code.address, coro->code.identity, coro->lasti};
+    return true;
+}
+
+/* What one reading of a task found. */
+struct reading {
+    struct future future;
+    enum coros_end end;
+    uintptr_t awaited;
+    uint64_t hash;
+    uint32_t links;
+};
+
+static bool read_once(struct registry *registry, const struct registered *task, struct reading *reading, bool keep)
+{
+    const struct asyncio *asyncio = asyncios_at(task->asyncio);
+    struct coros_walk walk;
+    struct coro coro;
+    *reading = (struct reading){.end = COROS_MORE};
+    if (!asyncio || !asyncio_read(registry->target, asyncio, task->task, &reading->future) || reading->future.kind != FUTURE_TASK)
+        return false;
+    if (reading->future.state != FUTURE_PENDING || !reading->future.coro)
+        return true;
+    coros_begin(&walk, registry->target, reading->future.coro, CHAIN_LONGEST);
+    while (coros_next(&walk, &coro)) {
+        reading->hash = mix_coro(reading->hash, &coro);
+        reading->links++;
+        if (keep && !add_link(registry, &coro))
+            walk.end = COROS_LIMIT;
+    }
+    reading->end = walk.end;
+    reading->awaited = walk.awaited;
+    return true;
+}
+
+static bool are_equal(const struct reading *a, const struct reading *b)
+{
+    return a->future.state == b->future.state && a->future.waiter == b->future.waiter && a->future.coro == b->future.coro &&
+           a->end == b->end && a->hash == b->hash && a->links == b->links;
+}
+
+/* Whether what it waits for will wake it: a future that is pending, and if it is an
+ * aggregate, one with a pending member. */
+static bool waits(const struct registry *registry, const struct asyncio *asyncio, uintptr_t waiter)
+{
+    enum future_state state;
+    if (!waiter)
+        return false;
+    if (!asyncio_state(registry->target, asyncio, waiter, &state))
+        return true; /* a future of somebody else's making */
+    return state == FUTURE_PENDING && !awaiters_aggregate_is_done(registry->target, asyncio, waiter);
+}
+
+static enum task_status status_of(const struct registry *registry, const struct asyncio *asyncio, const struct reading *reading)
+{
+    switch (reading->end) {
+    case COROS_EXECUTING:
+        return TASK_RUNNING;
+    case COROS_CREATED:
+        return TASK_READY;
+    case COROS_FUTURE:
+        if (reading->future.waiter && reading->awaited != reading->future.waiter)
+            return TASK_TORN;
+        return waits(registry, asyncio, reading->future.waiter) ? TASK_WAITING : TASK_READY;
+    case COROS_OTHER:
+        return waits(registry, asyncio, reading->future.waiter) ? TASK_WAITING : TASK_READY;
+    case COROS_FINISHED: /* its last step is under way */
+        return reading->links ? TASK_TORN : TASK_RUNNING;
+    default:
+        return TASK_TORN;
+    }
+}
+
+static void add_edge(struct registry *registry, uint32_t index, uint32_t awaiter, uintptr_t through)
+{
+    struct registered *task = &registry->tasks[index];
+    for (uint32_t i = 0; i < task->edges; i++)
+        if (registry->edge[task->first_edge + i].awaiter == awaiter)
+            return;
+    if (!grow((void **)&registry->edge, &registry->edges_room, registry->edges + 1, sizeof *registry->edge))
+        return;
+    registry->edge[registry->edges++] = (struct edge){awaiter, through};
+    task->edges++;
+}
+
+static void read_edges(struct registry *registry, uint32_t index, const struct asyncio *asyncio, const struct future *future)
+{
+    struct awaiters_walk walk;
+    struct awaiter awaiter;
+    registry->tasks[index].first_edge = registry->edges;
+    registry->tasks[index].edges = 0;
+    awaiters_begin(&walk, registry->target, asyncio, future);
+    while (awaiters_next(&walk, &awaiter)) {
+        uint32_t other = registry_add(registry, awaiter.task, registry->tasks[index].asyncio);
+        if (other == NO_TASK)
+            continue;
+        registry->tasks[other].awaits_round = registry->round;
+        add_edge(registry, index, other, awaiter.through);
+    }
+}
+
+/* Its coroutine tells a task from another one at the same address. */
+static void note_coro(struct registry *registry, uint32_t index, uintptr_t coro)
+{
+    struct registered *task = &registry->tasks[index];
+    if (task->coro == coro)
+        return;
+    if (task->coro)
+        become_another(registry, task);
+    task->coro = coro;
+    put_into(registry, registry->by_coro, coro, index);
+    if (++registry->coros > registry->slots / 4 * 3)
+        index_all(registry);
+}
+
+void registry_read(struct registry *registry, uint32_t index)
+{
+    struct registered *task = &registry->tasks[index];
+    const struct asyncio *asyncio = asyncios_at(task->asyncio);
+    struct reading first, second;
+    bool equal = false;
+
+    if (task->round == registry->round && task->status != TASK_UNREAD)
+        return;
+    task->round = registry->round;
+    task->edges = 0;
+    task->first_link = registry->links;
+    for (int i = 0; i < READINGS && !equal; i++) {
+        registry->links = task->first_link;
+        if (!read_once(registry, task, &first, true) || first.future.state != FUTURE_PENDING) {
+            task->status = TASK_GONE;
+            registry->gone = true;
+            return;
+        }
+        equal = read_once(registry, task, &second, false) && are_equal(&first, &second);
+    }
+    task->links = registry->links - task->first_link;
+    task->status = TASK_TORN;
+    if (!equal)
+        return;
+    if (!first.future.coro || !first.future.loop) {
+        task->status = TASK_UNBORN;
+        return;
+    }
+    note_coro(registry, index, first.future.coro);
+    task->waiter = first.future.waiter;
+    task->loop = first.future.loop;
+    task->hash = first.hash;
+    task->status = (uint8_t)status_of(registry, asyncio, &first);
+    if (task->status != TASK_TORN)
+        read_edges(registry, index, asyncio, &first.future);
+}
+
+bool registry_awaits_task(const struct registry *registry, const struct registered *task)
+{
+    return task->awaits_round == registry->round;
+}
+
+bool registry_is_as_read(struct registry *registry, uint32_t index)
+{
+    struct registered *task = &registry->tasks[index];
+    struct reading again;
+    return read_once(registry, task, &again, false) && again.future.state == FUTURE_PENDING && again.future.waiter == task->waiter &&
+           again.future.coro == task->coro && again.hash == task->hash && again.links == task->links;
+}
+
+uint32_t registry_executing_chain(struct registry *registry, const struct registered *task, uintptr_t coroutine, uint32_t *first)
+{
+    struct coro coro;
+    *first = registry->links;
+    for (int i = 0; i < CHAIN_LONGEST && coroutine; i++) {
+        if (!coros_read(registry->target, coroutine, &coro) || coro.state != CORO_EXECUTING || !add_link(registry, &coro))
+            break;
+        if (coroutine == task->coro) {
+            uint32_t links = registry->links - *first;
+            for (uint32_t a = *first, b = registry->links - 1; a < b; a++, b--) { /* outermost first */
+                struct link swapped = registry->link[a];
+                registry->link[a] = registry->link[b];
+                registry->link[b] = swapped;
+            }
+            return links;
+        }
+        coroutine = coros_of_frame(registry->target, coro.previous);
+    }
+    registry->links = *first;
+    return 0;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * registry: the pending tasks of this process, and what a round saw of each.
+ *
+ * A dense array: the tick over all tasks reads it in order. A task is known by
+ * its address and, since addresses are used again, by the coroutine that it was
+ * made of; a birth at the same address makes it another one. Tasks that are done,
+ * or no tasks any more, leave when they are read.
+ *
+ * Reading: within a round each task is read once, when it is first needed: its
+ * state, what it waits for, its chain of coroutines and the edges to those who
+ * wait for it. Twice, and the two must be equal; what is not is TASK_TORN.
+ *
+ * Runs in: [sampler]. Everything lives in the profiler's own heap and is bounded
+ * by it; what finds no room is counted as skipped.
+ */
+#ifndef APROF_SAMPLER_REGISTRY_H
+#define APROF_SAMPLER_REGISTRY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sampler/births.h"
+#include "sampler/cpython/asyncio.h"
+#include "sampler/profile.h"
+
+#define NO_TASK UINT32_MAX
+
+enum task_status {
+    TASK_UNREAD,
+    TASK_UNBORN,  /* its __init__ has not run yet */
+    TASK_RUNNING, /* one of its coroutines executes */
+    TASK_READY,   /* waits for the loop */
+    TASK_WAITING, /* for a future */
+    TASK_TORN,
+    TASK_GONE     /* done, or no task any more: leaves at the end of the round */
+};
+
+/* One coroutine of a chain. */
+struct link {
+    uintptr_t coro;     /* the object */
+    uintptr_t code;
+    uint64_t identity;  /* of the code */
+    int32_t lasti;
+};
+
+struct edge {
+    uint32_t awaiter;   /* index of the task that waits ... */
+    uintptr_t through;  /* ... for this future */
+};
+
+struct registered {
+    uintptr_t task, coro;  /* coro: 0 until it was read */
+    uint64_t read_ns;      /* until when its time is accounted for; 0: until the last tick */
+    uint64_t order;        /* of becoming known */
+    maker_id *makers;      /* of its creator, innermost first */
+    uint16_t makers_count;
+    uint8_t asyncio;       /* index for asyncios_at */
+
+    /* As read in `round`. */
+    uint8_t status;        /* enum task_status */
+    uint32_t round;
+    uint32_t awaits_round; /* the round in which a pending task was found that it waits for */
+    uintptr_t waiter, loop;
+    uint64_t hash;         /* over the chain: coroutines and places */
+    uint32_t first_link, links;
+    uint32_t first_edge, edges;
+
+    /* lineage's, valid in `placed` (see sampler/lineage.c). */
+    uint32_t placed;
+    uint8_t place, flags;
+    uint32_t first_above, above, first_whole, whole; /* stacks it stands on; those with its own chain */
+    uint32_t cut;          /* the awaiter that is left out, to open a circle */
+    uint32_t creator;      /* the task of the coroutine that made it, NO_TASK: unknown or gone */
+
+    /* The tick's: the stack it had last, kept while neither chain nor base changed. */
+    uint64_t kept_hash;
+    profile_stack kept_base, kept_stack;
+};
+
+struct registry;
+
+struct registry *registry_new(const struct py_target *target);
+void registry_free(struct registry *registry);
+
+uint32_t registry_count(const struct registry *registry);
+struct registered *registry_at(const struct registry *registry, uint32_t index);
+/* NO_TASK: not known. */
+uint32_t registry_find(const struct registry *registry, uintptr_t task);
+/* The task that was made of this coroutine. */
+uint32_t registry_find_coro(const struct registry *registry, uintptr_t coro);
+/* Finds or adds. NO_TASK: no room (counted). */
+uint32_t registry_add(struct registry *registry, uintptr_t task, uint8_t asyncio);
+/* A birth: another task, whatever was known at this address. */
+void registry_born(struct registry *registry, const struct birth *birth, uint8_t asyncio);
+
+/* A new round: everything is unread, links and edges are void. */
+void registry_begin_round(struct registry *registry);
+/* Reads the task if this round has not done so. May add tasks (awaiters) at the
+ * end of the array, which may move it. */
+void registry_read(struct registry *registry, uint32_t index);
+/* Whether a pending task that was read in this round is what it waits for: then it is no leaf. */
+bool registry_awaits_task(const struct registry *registry, const struct registered *task);
+/* Whether a task that was read is still as it was: chain, state, what it waits for. */
+bool registry_is_as_read(struct registry *registry, uint32_t index);
+const struct link *registry_links(const struct registry *registry, const struct registered *task);
+const struct edge *registry_edges(const struct registry *registry, const struct registered *task);
+/* The coroutines from the task's outermost to this one, which executes: a chain of
+ * its own. Its number of links, at *first; 0: it cannot be told. */
+uint32_t registry_executing_chain(struct registry *registry, const struct registered *task, uintptr_t coroutine, uint32_t *first);
+const struct link *registry_link(const struct registry *registry, uint32_t first);
+/* Lets those go that are TASK_GONE. Indices change. */
+void registry_end_round(struct registry *registry);
+
+/* Tasks that found no room; only ever grows. */
+uint64_t registry_skipped(const struct registry *registry);
+
+#endif

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * stacked: a chain is walked twice, once to see that it is whole and where it
+ * ends, once to give it out. */
+#include "sampler/stacked.h"
+
+#include "sampler/births.h"
+#include "sampler/cpython/awaiters.h"
+#include "sampler/cpython/coros.h"
+
+enum {
+    CHAIN_LONGEST = 16384, /* coroutines of one task */
+    CLIMB_HIGHEST = 8192   /* tasks, one above the other */
+};
+
+/* --- the running tasks --- */
+
+/* The coroutine, generator or async generator that a task drives. */
+static uintptr_t root_of(const struct py_target *target, uintptr_t object)
+{
+    struct coros_walk walk;
+    struct coro coro;
+    coros_begin(&walk, target, object, 1);
+    return coros_next(&walk, &coro) ? coro.address : 0;
+}
+
+static void find_running(struct stacked_walk *walk, const struct py_target *target, uintptr_t tstate)
+{
+    uintptr_t tasks[STACKED_RUNNING], waiter, coro;
+    uint32_t count = asyncio_current(target, walk->asyncio, tstate, tasks, STACKED_RUNNING);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!asyncio_waiter(target, walk->asyncio, tasks[i], &waiter, &coro))
+            continue;
+        walk->running[walk->runs].task = tasks[i];
+        walk->running[walk->runs].root = root_of(target, coro);
+        walk->runs += walk->running[walk->runs].root != 0;
+    }
+}
+
+/* The task that was made of this coroutine, which executes; 0: none. One that runs
+ * beneath an eager task is nobody's current task any more. */
+static uintptr_t task_of(const struct stacked_walk *walk, uintptr_t coroutine)
+{
+    const struct py_target *target = walk->frames.target;
+    uintptr_t waiter, coro, task;
+    for (uint32_t i = 0; i < walk->runs; i++)
+        if (walk->running[i].root == coroutine)
+            return walk->running[i].task;
+    task = births_task_of(coroutine);
+    return task && asyncio_kind(target, walk->asyncio, task, &(bool){false}) == FUTURE_TASK &&
+                   asyncio_waiter(target, walk->asyncio, task, &waiter, &coro) && coro == coroutine
+               ? task
+               : 0;
+}
+
+/* --- upward --- */
+
+static uint64_t mixed(uint64_t x)
+{
+    x ^= x >> 33;
+    x *= 0xff51afd7ed558ccdu;
+    return x ^ x >> 33;
+}
+
+/* One of the tasks that wait for this one, each as likely; 0: nobody does. */
+static bool choose_awaiter(struct stacked_walk *walk, uintptr_t task, struct awaiter *chosen)
+{
+    struct awaiters_walk awaiters;
+    struct awaiter awaiter;
+    struct future future;
+    uint32_t found = 0;
+
+    *chosen = (struct awaiter){0};
+    if (!asyncio_read(walk->frames.target, walk->asyncio, task, &future) || future.state != FUTURE_PENDING)
+        return false;
+    awaiters_begin(&awaiters, walk->frames.target, walk->asyncio, &future);
+    while (awaiters_next(&awaiters, &awaiter)) {
+        if (awaiter.task == chosen->task)
+            continue;
+        walk->seed = mixed(walk->seed + 0x9e3779b97f4a7c15u);
+        if (walk->seed % ++found == 0)
+            *chosen = awaiter;
+    }
+    if (found > 1)
+        walk->chosen = true;
+    return true;
+}
+
+/* Whether a suspended task's chain is whole and ends where the task waits. */
+static bool measure_chain(const struct stacked_walk *walk, uintptr_t coro, uintptr_t waits_for, uint32_t *frames)
+{
+    struct coros_walk chain;
+    struct coro one;
+    *frames = 0;
+    coros_begin(&chain, walk->frames.target, coro, CHAIN_LONGEST);
+    while (coros_next(&chain, &one))
+        ++*frames;
+    return chain.end == COROS_OTHER || (chain.end == COROS_FUTURE && chain.awaited == waits_for);
+}
+
+/* Gives out what the climb comes to next; false: it ends here. */
+static bool climb(struct stacked_walk *walk, struct stacked *entry)
+{
+    struct awaiter awaiter;
+    uintptr_t waiter, coro;
+
+    if (!choose_awaiter(walk, walk->climbing, &awaiter)) {
+        walk->torn = true;
+        return false;
+    }
+    if (!awaiter.task)
+        return false;
+    if (awaiter.task == walk->slow || walk->climbed == CLIMB_HIGHEST) {
+        walk->climbing = 0;
+        *entry = (struct stacked){.kind = STACKED_CYCLE};
+        return true;
+    }
+    if (!asyncio_waiter(walk->frames.target, walk->asyncio, awaiter.task, &waiter, &coro) || waiter != awaiter.through ||
+        !measure_chain(walk, coro, waiter, &walk->chain_left)) {
+        walk->torn = true;
+        return false;
+    }
+    if ((walk->climbed & (walk->climbed - 1)) == 0) /* at 0, 1, 2, 4, 8 ...: Brent's way to notice a circle */
+        walk->slow = awaiter.task;
+    walk->climbed++;
+    walk->climbing = awaiter.task;
+    walk->chain = coro;
+    *entry = (struct stacked){.kind = STACKED_CHAIN, .task = awaiter.task, .frames = walk->chain_left};
+    return true;
+}
+
+/* The next coroutine of the chain; one that is gone since it was measured ends it. */
+static bool give_inner(struct stacked_walk *walk, struct stacked *entry)
+{
+    struct coros_walk chain;
+    struct coro one;
+    coros_begin(&chain, walk->frames.target, walk->chain, 2);
+    if (!coros_next(&chain, &one)) {
+        walk->chain_left = 0;
+        walk->climbing = 0;
+        walk->torn = true;
+        return false;
+    }
+    *entry = (struct stacked){.kind = STACKED_INNER, .code = one.code, .lasti = one.lasti};
+    walk->chain_left--;
+    walk->chain = chain.next;
+    return true;
+}
+
+/* --- the walk --- */
+
+void stacked_begin(struct stacked_walk *walk, const struct py_target *target, const struct asyncio *asyncio, uintptr_t tstate,
+                   uint32_t limit, uint64_t seed)
+{
+    frames_begin(&walk->frames, target, tstate, limit);
+    walk->asyncio = asyncio;
+    walk->seed = seed;
+    walk->runs = walk->climbed = walk->chain_left = 0;
+    walk->generator = walk->climbing = walk->slow = walk->chain = 0;
+    walk->chosen = walk->torn = false;
+    if (asyncio)
+        find_running(walk, target, tstate);
+}
+
+/* C code called into Python here: a task's outermost frame is the first of such a group. */
+static bool end_group(struct stacked_walk *walk, struct stacked *entry)
+{
+    uintptr_t coroutine = walk->generator, task = coroutine && walk->asyncio ? task_of(walk, coroutine) : 0;
+    walk->generator = 0;
+    if (!task)
+        return false;
+    walk->climbing = walk->slow = task;
+    walk->climbed = 0;
+    *entry = (struct stacked){.kind = STACKED_TASK, .task = task};
+    return true;
+}
+
+bool stacked_next(struct stacked_walk *walk, struct stacked *entry)
+{
+    struct py_frame frame;
+
+    if (walk->chain_left && give_inner(walk, entry))
+        return true;
+    if (walk->climbing) {
+        if (climb(walk, entry))
+            return true;
+        walk->climbing = 0;
+    }
+    while (frames_next(&walk->frames, &frame)) {
+        if (frame.kind == FRAME_GROUP_END) {
+            if (end_group(walk, entry))
+                return true;
+            continue;
+        }
+        bool owned = walk->asyncio && frame.owner == walk->frames.target->layout.owner_generator;
+        walk->generator = owned ? coros_of_frame(walk->frames.target, frame.address) : 0;
+        *entry = (struct stacked){.kind = STACKED_FRAME, .code = frame.code, .lasti = frame.lasti};
+        return true;
+    }
+    return false;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * stacked: the Python frames of one thread, leaf first, with the chains of the
+ * awaiters of the task that it runs between the task's own frames and those of
+ * the loop that runs it.
+ *
+ * A task's frames are told by address: the innermost group of frames whose
+ * outermost one is embedded in a coroutine that a running task was made of. An
+ * eager task stands on the frames of its creator, so a thread may run several,
+ * one within the other; each is reported where its frames end.
+ *
+ * Upward from it only edges that close are followed (sampler/cpython/awaiters.h).
+ * Where several tasks wait for one, `seed` decides which one this walk shows, all
+ * with equal chances; the same seed shows the same. O(depth).
+ *
+ * Runs in: [handler] on the thread itself, [sampler] on threads that stand
+ * still. No allocation, no recursion, bounded.
+ */
+#ifndef APROF_SAMPLER_STACKED_H
+#define APROF_SAMPLER_STACKED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sampler/cpython/asyncio.h"
+#include "sampler/cpython/frames.h"
+
+enum stacked_kind {
+    STACKED_FRAME, /* of the thread */
+    STACKED_TASK,  /* a task ends here: its outermost frame was the last one given out */
+    STACKED_CHAIN, /* here begins the chain of an awaiter: as many STACKED_INNER follow as `frames` says ... */
+    STACKED_INNER, /* ... outermost first */
+    STACKED_CYCLE  /* the awaiters go round in a circle: cut here */
+};
+
+struct stacked {
+    enum stacked_kind kind;
+    struct py_code code; /* STACKED_FRAME, STACKED_INNER */
+    int32_t lasti;
+    uintptr_t task;      /* STACKED_TASK: the one that ends; STACKED_CHAIN: the awaiter */
+    uint32_t frames;     /* STACKED_CHAIN */
+};
+
+enum { STACKED_RUNNING = 8 }; /* running tasks of an interpreter that are looked at */
+
+struct stacked_walk {
+    struct frames_walk frames;
+    const struct asyncio *asyncio;  /* NULL: no tasks here */
+    uint64_t seed;
+    struct {
+        uintptr_t task, root;       /* root: the coroutine that its outermost frame is embedded in */
+    } running[STACKED_RUNNING];
+    uint32_t runs;
+    uintptr_t generator;            /* the last frame's, if one owned it; else 0 */
+    uintptr_t climbing;             /* the task whose awaiter is to be found next; 0: none */
+    uintptr_t slow;                 /* a task passed on the way up, to notice a circle */
+    uint32_t climbed;
+    uintptr_t chain;                /* the next coroutine of the chain that is being given out */
+    uint32_t chain_left;
+    bool chosen;                    /* one of several awaiters was shown */
+    bool torn;                      /* ancestry is missing: it could not be read as one piece */
+};
+
+/* seed: any number. limit: frames of the thread read at most. */
+void stacked_begin(struct stacked_walk *walk, const struct py_target *target, const struct asyncio *asyncio, uintptr_t tstate,
+                   uint32_t limit, uint64_t seed);
+/* The next entry; false at the end: walk->frames.end says which. */
+bool stacked_next(struct stacked_walk *walk, struct stacked *entry);
+
+#endif

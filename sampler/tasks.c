@@ -1,0 +1,602 @@
+/* SPDX-License-Identifier: MIT */
+#include "sampler/tasks.h"
+
+#include <string.h>
+
+#include "hooks/clock.h"
+#include "hooks/log.h"
+#include "hooks/mem.h"
+#include "sampler/births.h"
+#include "sampler/cpython/asyncios.h"
+#include "sampler/lineage.h"
+#include "sampler/registry.h"
+
+#define SECOND 1000000000ull
+
+enum {
+    LOOPS_MAX = 64,          /* running at once */
+    SHARE_OF_CORE = 50,      /* a tick comes no sooner than so many times the CPU that the last one took */
+    LONGEST_PAUSE_MS = 1000, /* ... but after this at the latest */
+    STILL_MOST = 1 << 16     /* entries of what is repeated while nothing runs */
+};
+
+struct running_loop {
+    uintptr_t loop, interp;
+    profile_stack driver; /* PROFILE_ROOT: not known in this window yet */
+    bool sure;
+    bool runs;            /* now */
+};
+
+struct interpreter { /* one that threads were seen in */
+    uintptr_t interp;
+    struct asyncio_search search;
+    struct asyncio asyncio;
+    int index;            /* for asyncios_at; -1: not found yet */
+    bool hooked;
+    bool off;             /* its asyncio is not what it should be */
+    bool seen;
+};
+
+struct tasks {
+    struct tasks_options options;
+    struct registry *registry;
+    struct lineage *lineage;
+    struct stacks *stacks;
+    struct interpreter interpreter[ASYNCIOS_MAX];
+    struct running_loop loop[LOOPS_MAX];
+    uint64_t last_ns;        /* the last tick: until then everything is accounted for, but for tasks with a read_ns */
+    uint64_t due_ns;
+    uint64_t listed_ns;      /* when all tasks were looked up last; 0: to be done at the next tick */
+    uint64_t checked_ns;     /* when the hooks were */
+    uint64_t lost, skipped;  /* as counted so far */
+    uint64_t random;
+    profile_frame *tail;     /* scratch: frames of a stack that is cut */
+    /* What the last tick added, to be added again while no thread has run since before it. */
+    struct {
+        profile_stack stack;
+        uint64_t shares;     /* of LINEAGE_ALL */
+    } *still;
+    uint32_t stills;
+    uint32_t leaves;
+    uint64_t clocks, threads; /* sum of the threads' CPU clocks at the last full tick, and how many there were */
+    bool repeatable;
+};
+
+static bool find_driver(void *context, uintptr_t loop, profile_stack *stack);
+
+struct tasks *tasks_new(const struct tasks_options *options, uint64_t now)
+{
+    struct tasks *tasks = mem_zalloc(sizeof *tasks);
+    if (!tasks)
+        return NULL;
+    tasks->options = *options;
+    tasks->last_ns = now;
+    tasks->random = now | 1;
+    tasks->registry = registry_new(options->target);
+    tasks->tail = mem_alloc(options->depth * sizeof *tasks->tail);
+    tasks->still = mem_alloc(STILL_MOST * sizeof *tasks->still);
+    if (tasks->registry)
+        tasks->lineage = lineage_new(tasks->registry, options->creators, find_driver, tasks);
+    if (tasks->lineage && tasks->tail && tasks->still)
+        return tasks;
+    tasks_free(tasks);
+    return NULL;
+}
+
+void tasks_free(struct tasks *tasks)
+{
+    if (!tasks)
+        return;
+    asyncios_withdraw_all();
+    lineage_free(tasks->lineage);
+    registry_free(tasks->registry);
+    mem_free(tasks->tail);
+    mem_free(tasks->still);
+    mem_free(tasks);
+}
+
+/* --- interpreters --- */
+
+static struct interpreter *interpreter_of(struct tasks *tasks, uintptr_t interp)
+{
+    struct interpreter *empty = NULL;
+    for (int i = 0; i < ASYNCIOS_MAX; i++) {
+        if (tasks->interpreter[i].interp == interp)
+            return &tasks->interpreter[i];
+        if (!tasks->interpreter[i].interp && !empty)
+            empty = &tasks->interpreter[i];
+    }
+    if (empty)
+        *empty = (struct interpreter){.interp = interp, .index = -1};
+    return empty;
+}
+
+static void give_up(struct interpreter *interpreter)
+{
+    interpreter->off = true;
+    log_line(LOG_WARN, LOG_SELFTEST, "asyncio is not what it should be (%s): no stacks of tasks", interpreter->search.found);
+}
+
+static void look_for_asyncio(struct tasks *tasks, struct interpreter *interpreter)
+{
+    bool changed;
+    if (interpreter->off)
+        return;
+    if (interpreter->index < 0)
+        changed = asyncio_find(&interpreter->search, tasks->options.target, interpreter->interp, &interpreter->asyncio);
+    else
+        changed = asyncio_complete(tasks->options.target, &interpreter->asyncio);
+    if (interpreter->search.mismatch)
+        give_up(interpreter);
+    else if (changed) {
+        interpreter->index = asyncios_publish(&interpreter->asyncio);
+        interpreter->hooked = false;
+        tasks->listed_ns = 0;
+    }
+}
+
+static void look_at_hook(struct tasks *tasks, struct interpreter *interpreter)
+{
+    uintptr_t type = interpreter->asyncio.task_type;
+    if (!tasks->options.creators || interpreter->index < 0)
+        return;
+    bool hooked = births_is_hooked(type);
+    if (!hooked)
+        tasks->options.hook(type, interpreter->interp);
+    else if (!interpreter->hooked)
+        tasks->listed_ns = 0; /* those made before it are in the lists only */
+    interpreter->hooked = hooked;
+}
+
+static void forget_interpreters(struct tasks *tasks)
+{
+    for (int i = 0; i < ASYNCIOS_MAX; i++) {
+        struct interpreter *interpreter = &tasks->interpreter[i];
+        if (interpreter->interp && !interpreter->seen) {
+            asyncios_withdraw(interpreter->interp);
+            *interpreter = (struct interpreter){.index = -1};
+        }
+    }
+}
+
+static void look_at_interpreters(struct tasks *tasks, const struct tasks_thread *threads, uint32_t count, uint64_t now)
+{
+    bool check = now - tasks->checked_ns >= SECOND;
+    for (int i = 0; i < ASYNCIOS_MAX; i++)
+        tasks->interpreter[i].seen = false;
+    for (uint32_t i = 0; i < count; i++) {
+        struct interpreter *interpreter = interpreter_of(tasks, threads[i].interp);
+        if (!interpreter || interpreter->seen)
+            continue;
+        interpreter->seen = true;
+        look_for_asyncio(tasks, interpreter);
+        if (check || !interpreter->hooked)
+            look_at_hook(tasks, interpreter);
+    }
+    if (count)
+        forget_interpreters(tasks);
+    if (check)
+        tasks->checked_ns = now;
+}
+
+/* The interpreter that a task which was just born belongs to. */
+static int asyncio_of(const struct tasks *tasks, uintptr_t task)
+{
+    int only = -1, found = 0;
+    for (int i = 0; i < ASYNCIOS_MAX; i++) {
+        if (tasks->interpreter[i].index < 0 || !tasks->interpreter[i].interp)
+            continue;
+        only = tasks->interpreter[i].index;
+        found++;
+    }
+    for (int i = 0; i < ASYNCIOS_MAX && found > 1; i++) {
+        const struct interpreter *interpreter = &tasks->interpreter[i];
+        if (interpreter->interp && interpreter->index >= 0 &&
+            asyncio_kind(tasks->options.target, &interpreter->asyncio, task, &(bool){false}) == FUTURE_TASK)
+            return interpreter->index;
+    }
+    return only;
+}
+
+static void take_births(struct tasks *tasks)
+{
+    struct birth birth;
+    while (births_next(&birth)) {
+        int asyncio = asyncio_of(tasks, birth.task);
+        if (asyncio >= 0)
+            registry_born(tasks->registry, &birth, (uint8_t)asyncio);
+        tasks->repeatable = false;
+    }
+}
+
+void tasks_prepare(struct tasks *tasks, const struct tasks_thread *threads, uint32_t count, struct stacks *stacks, uint64_t now)
+{
+    tasks->stacks = stacks;
+    look_at_interpreters(tasks, threads, count, now);
+    take_births(tasks);
+    registry_begin_round(tasks->registry);
+    lineage_begin_round(tasks->lineage, stacks);
+}
+
+/* --- loops --- */
+
+static struct running_loop *loop_of(struct tasks *tasks, uintptr_t loop)
+{
+    for (int i = 0; i < LOOPS_MAX; i++)
+        if (tasks->loop[i].loop == loop && loop)
+            return &tasks->loop[i];
+    return NULL;
+}
+
+static struct running_loop *add_loop(struct tasks *tasks, uintptr_t loop, uintptr_t interp)
+{
+    for (int i = 0; i < LOOPS_MAX; i++) {
+        if (tasks->loop[i].loop)
+            continue;
+        tasks->loop[i] = (struct running_loop){.loop = loop, .interp = interp};
+        return &tasks->loop[i];
+    }
+    return NULL;
+}
+
+/* Where the thread's stack does not show where the loop begins (uvloop has no frames
+ * of Python), what is known stays; at first it is the whole of it. */
+static void note_driver(struct running_loop *loop, const struct tasks_thread *thread)
+{
+    if (thread->driver == PROFILE_ROOT || (!thread->driver_sure && loop->driver != PROFILE_ROOT))
+        return;
+    loop->driver = thread->driver;
+    loop->sure = thread->driver_sure;
+}
+
+static void look_at_loops(struct tasks *tasks, const struct tasks_thread *threads, uint32_t count)
+{
+    for (int i = 0; i < LOOPS_MAX; i++)
+        tasks->loop[i].runs = false;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!asyncios_of(threads[i].interp))
+            continue;
+        uintptr_t address = asyncio_running_loop(tasks->options.target, threads[i].tstate);
+        struct running_loop *loop = loop_of(tasks, address);
+        if (!loop && address)
+            loop = add_loop(tasks, address, threads[i].interp);
+        if (!loop)
+            continue;
+        loop->runs = true;
+        note_driver(loop, &threads[i]);
+    }
+    for (int i = 0; i < LOOPS_MAX; i++)
+        if (!tasks->loop[i].runs)
+            tasks->loop[i] = (struct running_loop){0};
+}
+
+static bool find_driver(void *context, uintptr_t address, profile_stack *stack)
+{
+    const struct running_loop *loop = loop_of(context, address);
+    if (!loop || loop->driver == PROFILE_ROOT)
+        return false;
+    *stack = loop->driver;
+    return true;
+}
+
+/* --- all tasks --- */
+
+static void add_all(struct tasks *tasks, struct tasks_walk *walk, int asyncio)
+{
+    uintptr_t task;
+    while (asyncio_tasks_next(walk, &task))
+        registry_add(tasks->registry, task, (uint8_t)asyncio);
+    if (walk->broken)
+        tasks->listed_ns = 0;
+}
+
+static void list_tasks(struct tasks *tasks, const struct tasks_thread *threads, uint32_t count, uint64_t now)
+{
+    const struct py_target *target = tasks->options.target;
+    struct tasks_walk walk;
+    tasks->listed_ns = now;
+    for (int i = 0; i < ASYNCIOS_MAX; i++) {
+        const struct interpreter *interpreter = &tasks->interpreter[i];
+        if (!interpreter->interp || interpreter->index < 0)
+            continue;
+        for (uint32_t set = 0; set < ASYNCIO_SETS; set++)
+            if (asyncio_tasks_of_set(&walk, target, &interpreter->asyncio, set))
+                add_all(tasks, &walk, interpreter->index);
+        for (uint32_t j = 0; j < count; j++)
+            if (threads[j].interp == interpreter->interp &&
+                asyncio_tasks_of_thread(&walk, target, &interpreter->asyncio, threads[j].tstate))
+                add_all(tasks, &walk, interpreter->index);
+        if (asyncio_tasks_of_interp(&walk, target, &interpreter->asyncio))
+            add_all(tasks, &walk, interpreter->index);
+    }
+}
+
+/* Every tick where births are not seen, now and then where they are. */
+static bool must_list(const struct tasks *tasks, uint64_t now)
+{
+    for (int i = 0; i < ASYNCIOS_MAX; i++)
+        if (tasks->interpreter[i].interp && tasks->interpreter[i].index >= 0 && !tasks->interpreter[i].hooked)
+            return true;
+    return !tasks->listed_ns || now - tasks->listed_ns >= SECOND || births_lost() != tasks->lost;
+}
+
+/* --- one leaf --- */
+
+/* A stack that would be deeper than what is kept: cut at the root end. */
+static profile_stack push_cut(struct tasks *tasks, const struct registered *task, profile_stack base, uint32_t links, uint32_t depth)
+{
+    struct profile *profile = tasks->stacks->profile;
+    uint32_t kept_links = links < depth ? links : depth, tail = depth - kept_links;
+    uint32_t below = profile_depth(profile, base);
+    profile_stack stack = stacks_push_truncated(tasks->stacks, below + links - depth);
+    for (uint32_t i = tail; i-- > 0; base = profile_parent(profile, base))
+        tasks->tail[i] = profile_leaf(profile, base);
+    for (uint32_t i = 0; i < tail; i++)
+        stack = profile_push(profile, stack, tasks->tail[i]);
+    const struct link *link = registry_links(tasks->registry, task) + links - kept_links;
+    for (uint32_t i = 0; i < kept_links; i++)
+        stack = stacks_push(tasks->stacks, stack, &(struct stack_entry){link[i].identity, link[i].code, link[i].lasti, 0});
+    return stack;
+}
+
+static profile_stack make_stack(struct tasks *tasks, const struct registered *task, profile_stack base)
+{
+    uint32_t depth = tasks->options.depth, below = profile_depth(tasks->stacks->profile, base);
+    profile_stack stack = base;
+    if (below + task->links > depth)
+        stack = push_cut(tasks, task, base, task->links, depth);
+    else
+        for (uint32_t i = 0; i < task->links; i++) {
+            const struct link *link = registry_links(tasks->registry, task) + i;
+            stack = stacks_push(tasks->stacks, stack, &(struct stack_entry){link->identity, link->code, link->lasti, 0});
+        }
+    return task->status == TASK_READY ? stacks_push_marker(tasks->stacks, stack, "[ready]") : stack;
+}
+
+static profile_stack stack_of(struct tasks *tasks, struct registered *task, profile_stack base)
+{
+    uint64_t hash = task->hash ^ task->status;
+    if (task->kept_stack == PROFILE_ROOT || task->kept_base != base || task->kept_hash != hash) {
+        task->kept_stack = make_stack(tasks, task, base);
+        task->kept_base = base;
+        task->kept_hash = hash;
+    }
+    return task->kept_stack;
+}
+
+/* To be repeated while nothing runs; neighbours are often alike. */
+static void note_still(struct tasks *tasks, profile_stack stack, uint32_t share)
+{
+    if (tasks->stills && tasks->still[tasks->stills - 1].stack == stack)
+        tasks->still[tasks->stills - 1].shares += share;
+    else if (tasks->stills < STILL_MOST) {
+        tasks->still[tasks->stills].stack = stack;
+        tasks->still[tasks->stills++].shares = share;
+    } else
+        tasks->repeatable = false;
+}
+
+static void add_time(struct tasks *tasks, profile_stack stack, uint64_t ns, uint32_t share)
+{
+    profile_add(tasks->stacks->profile, stack, METRIC_TASK, (uint64_t)((__uint128_t)ns * share / LINEAGE_ALL));
+    note_still(tasks, stack, share);
+}
+
+/* Until now its time is accounted for; not: it comes with the next reading. */
+static uint64_t take_ns(const struct tasks *tasks, struct registered *task, uint64_t now)
+{
+    uint64_t since = task->read_ns ? task->read_ns : tasks->last_ns;
+    task->read_ns = 0;
+    return now > since ? now - since : 0;
+}
+
+static void carry(struct tasks *tasks, struct registered *task)
+{
+    if (!task->read_ns)
+        task->read_ns = tasks->last_ns;
+    tasks->repeatable = false;
+}
+
+static void add_leaf(struct tasks *tasks, uint32_t index, struct window *window, uint64_t now)
+{
+    const struct base *bases;
+    uint32_t count = lineage_of(tasks->lineage, index, &bases);
+    struct registered *task = registry_at(tasks->registry, index);
+    uint64_t ns = take_ns(tasks, task, now);
+    for (uint32_t i = 0; i < count; i++)
+        add_time(tasks, stack_of(tasks, task, bases[i].stack), ns, bases[i].share);
+    window->counters.samples++;
+    tasks->leaves++;
+    if (lineage_lacks_creator(tasks->lineage, index))
+        window->counters.dropped[DROP_creator_unknown]++;
+}
+
+static void add_or_carry(struct tasks *tasks, uint32_t index, struct window *window, uint64_t now)
+{
+    struct registered *task = registry_at(tasks->registry, index);
+    const struct running_loop *loop = loop_of(tasks, task->loop);
+    bool known = loop && loop->driver != PROFILE_ROOT;
+    if (!loop) {
+        take_ns(tasks, task, now); /* nothing wakes it */
+        return;
+    }
+    if (known && lineage_is_proven(tasks->lineage, index)) {
+        add_leaf(tasks, index, window, now);
+        return;
+    }
+    if (known) {
+        window->counters.ticks_due++;
+        window->counters.dropped[DROP_torn]++;
+    }
+    carry(tasks, task);
+}
+
+/* --- circles --- */
+
+/* A circle of awaiters that no leaf hangs from: once, from its oldest task round to
+ * the one that awaits it. */
+static void add_circles(struct tasks *tasks, uint64_t now)
+{
+    const struct base *bases;
+    for (uint32_t i = 0; i < registry_count(tasks->registry); i++) {
+        const struct registered *task = registry_at(tasks->registry, i);
+        if (task->status != TASK_WAITING || !registry_awaits_task(tasks->registry, task) || lineage_is_placed(tasks->lineage, i))
+            continue;
+        lineage_of(tasks->lineage, i, &bases);
+    }
+    for (uint32_t i = 0; i < registry_count(tasks->registry); i++) {
+        uint32_t last = lineage_cut(tasks->lineage, i);
+        struct registered *oldest = registry_at(tasks->registry, i);
+        if (last == NO_TASK || lineage_bears_leaf(tasks->lineage, i) || !loop_of(tasks, oldest->loop))
+            continue;
+        uint64_t ns = take_ns(tasks, oldest, now);
+        uint32_t count = lineage_whole(tasks->lineage, last, &bases);
+        for (uint32_t j = 0; j < count; j++)
+            add_time(tasks, bases[j].stack, ns, bases[j].share);
+    }
+}
+
+/* --- the tick --- */
+
+static bool is_leaf(const struct tasks *tasks, const struct registered *task)
+{
+    return (task->status == TASK_WAITING || task->status == TASK_READY) && !registry_awaits_task(tasks->registry, task);
+}
+
+static void place_all(struct tasks *tasks)
+{
+    const struct base *bases;
+    for (uint32_t i = 0; i < registry_count(tasks->registry); i++)
+        registry_read(tasks->registry, i);
+    for (uint32_t i = 0; i < registry_count(tasks->registry); i++) {
+        const struct registered *task = registry_at(tasks->registry, i);
+        if (is_leaf(tasks, task) || task->status == TASK_RUNNING)
+            lineage_of(tasks->lineage, i, &bases);
+    }
+    lineage_end_leaves(tasks->lineage);
+}
+
+static void add_all_time(struct tasks *tasks, struct window *window, uint64_t now)
+{
+    tasks->stills = tasks->leaves = 0;
+    for (uint32_t i = 0; i < registry_count(tasks->registry); i++) {
+        struct registered *task = registry_at(tasks->registry, i);
+        if (is_leaf(tasks, task)) {
+            add_or_carry(tasks, i, window, now);
+        } else if (task->status == TASK_TORN) {
+            window->counters.ticks_due++;
+            window->counters.dropped[DROP_torn]++;
+            carry(tasks, task);
+        } else if (task->status == TASK_RUNNING || !registry_awaits_task(tasks->registry, task)) {
+            take_ns(tasks, task, now);
+        }
+    }
+    add_circles(tasks, now);
+    for (uint32_t i = 0; i < registry_count(tasks->registry); i++) {
+        struct registered *task = registry_at(tasks->registry, i);
+        if (registry_awaits_task(tasks->registry, task) && task->status != TASK_TORN)
+            take_ns(tasks, task, now);
+    }
+}
+
+/* Whether no thread has run since before the last full tick began. */
+static bool nothing_ran(struct tasks *tasks, const struct tasks_thread *threads, uint32_t count)
+{
+    uint64_t clocks = 0;
+    for (uint32_t i = 0; i < count; i++)
+        clocks += threads[i].cpu;
+    bool same = tasks->repeatable && clocks == tasks->clocks && count == tasks->threads && tasks->options.clock_precise;
+    tasks->clocks = clocks;
+    tasks->threads = count;
+    return same;
+}
+
+static void repeat(struct tasks *tasks, struct window *window, uint64_t now)
+{
+    uint64_t ns = now > tasks->last_ns ? now - tasks->last_ns : 0;
+    for (uint32_t i = 0; i < tasks->stills; i++)
+        profile_add(tasks->stacks->profile, tasks->still[i].stack, METRIC_TASK, (uint64_t)((__uint128_t)ns * tasks->still[i].shares / LINEAGE_ALL));
+    window->counters.samples += tasks->leaves;
+}
+
+static void count_losses(struct tasks *tasks, struct window *window)
+{
+    uint64_t lost = births_lost(), skipped = registry_skipped(tasks->registry);
+    window->counters.dropped[DROP_creator_unknown] += lost - tasks->lost;
+    window->counters.tasks_skipped += skipped - tasks->skipped;
+    tasks->lost = lost;
+    tasks->skipped = skipped;
+    if (registry_count(tasks->registry) > window->counters.tasks_peak)
+        window->counters.tasks_peak = registry_count(tasks->registry);
+}
+
+static void read_all(struct tasks *tasks, const struct tasks_thread *threads, uint32_t count, struct window *window, uint64_t now)
+{
+    uint64_t cpu = clock_self();
+    tasks->repeatable = true;
+    registry_begin_round(tasks->registry);
+    lineage_begin_round(tasks->lineage, tasks->stacks);
+    if (must_list(tasks, now))
+        list_tasks(tasks, threads, count, now);
+    place_all(tasks);
+    lineage_prove(tasks->lineage);
+    add_all_time(tasks, window, now);
+    count_losses(tasks, window);
+    registry_end_round(tasks->registry);
+    uint64_t pause = (clock_self() - cpu) * SHARE_OF_CORE;
+    tasks->due_ns = now + (pause < LONGEST_PAUSE_MS * (SECOND / 1000) ? pause : LONGEST_PAUSE_MS * (SECOND / 1000));
+}
+
+void tasks_tick(struct tasks *tasks, const struct tasks_thread *threads, uint32_t count, struct stacks *stacks, struct window *window,
+                uint64_t now, bool must)
+{
+    if (!tasks->options.metric || !asyncios_any()) {
+        tasks->last_ns = now;
+        return;
+    }
+    tasks->stacks = stacks;
+    look_at_loops(tasks, threads, count);
+    if (nothing_ran(tasks, threads, count))
+        repeat(tasks, window, now);
+    else if (must || now >= tasks->due_ns)
+        read_all(tasks, threads, count, window, now);
+    else {
+        tasks->repeatable = false;
+        return;
+    }
+    tasks->last_ns = now;
+}
+
+/* --- running tasks --- */
+
+static profile_stack choose(struct tasks *tasks, const struct base *bases, uint32_t count)
+{
+    tasks->random = tasks->random * 6364136223846793005u + 1442695040888963407u;
+    uint32_t lot = (uint32_t)(tasks->random >> 33);
+    for (uint32_t i = 0; i < count; i++) {
+        if (lot < bases[i].share)
+            return bases[i].stack;
+        lot -= bases[i].share;
+    }
+    return count ? bases[0].stack : PROFILE_ROOT;
+}
+
+profile_stack tasks_base(struct tasks *tasks, uintptr_t address)
+{
+    const struct base *bases;
+    uint32_t index = registry_find(tasks->registry, address);
+    if (index == NO_TASK || !tasks->options.creators || !tasks->options.metric)
+        return PROFILE_ROOT;
+    uint32_t count = lineage_of(tasks->lineage, index, &bases);
+    return lineage_is_made(tasks->lineage, index) && lineage_is_proven(tasks->lineage, index) ? choose(tasks, bases, count) : PROFILE_ROOT;
+}
+
+void tasks_forget_stacks(struct tasks *tasks)
+{
+    for (int i = 0; i < LOOPS_MAX; i++)
+        tasks->loop[i].driver = PROFILE_ROOT;
+    for (uint32_t i = 0; i < registry_count(tasks->registry); i++)
+        registry_at(tasks->registry, i)->kept_stack = PROFILE_ROOT;
+    tasks->repeatable = false;
+    tasks->stills = 0;
+}

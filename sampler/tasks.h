@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tasks: the tick over all asyncio tasks, for the metric `task`.
+ *
+ * Every pending task that neither runs nor waits for another task is a leaf; each
+ * tick it gets the time since it was read last, on its stacked stack (sampler/
+ * lineage.h). One that was not there at the tick before gets the time since then:
+ * what is missed of tasks that ended since is made good by that, on average exactly,
+ * whatever their lifetimes. (From its birth on only, tasks would lose half a tick
+ * each.) What could not be read in one piece is counted, and its time comes with
+ * the next reading.
+ *
+ * A running task is not ticked here: its time is its thread's (profile_twin), in
+ * the stack that its thread was seen in.
+ *
+ * Only tasks whose loop runs in a thread are shown: nothing wakes the others.
+ *
+ * Runs in: [sampler].
+ */
+#ifndef APROF_SAMPLER_TASKS_H
+#define APROF_SAMPLER_TASKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sampler/stacks.h"
+#include "sampler/window.h"
+
+struct tasks_options {
+    const struct py_target *target;
+    uint32_t depth;    /* frames kept of one stack */
+    bool creators;     /* the making of tasks is hooked */
+    bool metric;       /* `task` is recorded */
+    bool clock_precise; /* thread CPU clocks prove that a thread stood still */
+    /* Has the making of tasks of this type hooked, by a thread that holds the GIL of its interpreter; soon, if at all. */
+    void (*hook)(uintptr_t task_type, uintptr_t interp);
+};
+
+/* One thread, as the tick over threads left it. */
+struct tasks_thread {
+    uintptr_t tstate, interp;
+    uint64_t cpu;          /* its CPU clock when it was looked at */
+    profile_stack driver;  /* the frames that drive its loop, if it runs one; PROFILE_ROOT: not known now */
+    bool driver_sure;      /* else it is the whole stack */
+};
+
+struct tasks;
+
+/* NULL: no memory. */
+struct tasks *tasks_new(const struct tasks_options *options, uint64_t now);
+void tasks_free(struct tasks *tasks);
+
+/* Before the threads are looked at: finds asyncio where it has come since, has the
+ * making of tasks hooked, learns of births. */
+void tasks_prepare(struct tasks *tasks, const struct tasks_thread *threads, uint32_t count, struct stacks *stacks, uint64_t now);
+
+/* The tick, after the threads were looked at. It keeps to a share of a core: one that comes too early for that does
+ * nothing, unless it must (the end of a window). */
+void tasks_tick(struct tasks *tasks, const struct tasks_thread *threads, uint32_t count, struct stacks *stacks, struct window *window,
+                uint64_t now, bool must);
+
+/* What a running task that nobody awaits stands on: the chain of its creator, while
+ * that lives; PROFILE_ROOT: nothing, so on its thread's own frames. */
+profile_stack tasks_base(struct tasks *tasks, uintptr_t task);
+
+/* The profile was cleared: stacks are void. */
+void tasks_forget_stacks(struct tasks *tasks);
+
+#endif
