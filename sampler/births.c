@@ -90,6 +90,7 @@ static maker_id identity(uint32_t bucket, uint32_t way, uint32_t serial)
 
 static maker_id find(uint32_t bucket, uintptr_t object)
 {
+#pragma GCC unroll 8
     for (uint32_t way = 0; way < WAYS; way++)
         if (atomic_load_explicit(&memory->address[bucket][way], memory_order_relaxed) == object)
             return identity(bucket, way, atomic_load_explicit(&memory->serial[bucket][way], memory_order_relaxed));
@@ -125,15 +126,22 @@ static maker_id maker_of(uintptr_t object)
 }
 
 /* The entry is gone for every reader before anything of the coroutine is. */
+static __attribute__((noinline)) void drop(uint32_t bucket, uint32_t way)
+{
+    atomic_store_explicit(&memory->address[bucket][way], 0, memory_order_relaxed);
+    atomic_fetch_and_explicit(&used[bucket], (uint8_t)~(1u << way), memory_order_release);
+    atomic_thread_fence(memory_order_release);
+}
+
 static __attribute__((noinline)) void forget(uintptr_t object)
 {
     uint32_t bucket = bucket_of(object);
 
+#pragma GCC unroll 8
     for (uint32_t way = 0; way < WAYS; way++)
-        if (atomic_load_explicit(&memory->address[bucket][way], memory_order_relaxed) == object) {
-            atomic_store_explicit(&memory->address[bucket][way], 0, memory_order_relaxed);
-            atomic_fetch_and_explicit(&used[bucket], (uint8_t)~(1u << way), memory_order_release);
-            atomic_thread_fence(memory_order_release);
+        if (__builtin_expect(atomic_load_explicit(&memory->address[bucket][way], memory_order_relaxed) == object, 0)) {
+            drop(bucket, way);
+            return;
         }
 }
 
