@@ -92,8 +92,8 @@ static uint32_t ring_bytes(void)
     return (uint32_t)bytes;
 }
 
-/* The making of tasks, hooked by a pending call: where there are no CPU ticks that
- * could do it. */
+/* The making of tasks, hooked by a pending call: at start-up it comes before the next
+ * CPU tick. One is enough: what it misses, a CPU tick does. */
 static int (*add_pending)(int (*)(void *), void *);
 
 static int hook_births(void *task_type)
@@ -105,7 +105,7 @@ static int hook_births(void *task_type)
 static void hook_later(uintptr_t task_type, uintptr_t interp)
 {
     static uintptr_t asked;
-    if (asked != task_type && add_pending && states_pending_lock_is_free(&target)) {
+    if (asked != task_type && add_pending && states_is_main(&target, interp) && states_pending_lock_is_free(&target)) {
         asked = task_type;
         add_pending(hook_births, (void *)task_type);
     }

@@ -25,6 +25,7 @@
 enum {
     JITTER_PERCENT = 20,
     RESEAL_SECONDS = 5,   /* until a window that could not be sealed is tried again */
+    HASTE_MS = 2,         /* between two ticks while asyncio is being imported */
     POLL_SOON_MS = 1,     /* looking for the runtime: in the first second ... */
     POLL_LATE_MS = 50,    /* ... and later */
     IDLE_CPU_US = 200     /* CPU of the application between two ticks that still counts as standing still */
@@ -279,12 +280,20 @@ static void take_tick(uint64_t now)
     tick_once(false);
     store();
     back_off();
-    loop.due_ns = clock_now() + jittered(loop.interval_ns);
+    loop.due_ns = clock_now() + (tasks_in_haste(loop.tasks, now) ? HASTE_MS * MS : jittered(loop.interval_ns));
     if (now >= loop.window_end_ns)
         end_window("window", NEXT_WINDOW);
 }
 
 /* --- the life of a runtime --- */
+
+/* By whoever comes first: a CPU tick, or a pending call. */
+static void hook_births(uintptr_t task_type, uintptr_t interp)
+{
+    if (options.signals)
+        tick_hook_births(task_type, interp);
+    options.hook(task_type, interp);
+}
 
 static struct tasks *make_tasks(void)
 {
@@ -293,7 +302,7 @@ static struct tasks *make_tasks(void)
                                    .creators = options.creators,
                                    .metric = options.metrics >> METRIC_TASK & 1,
                                    .clock_precise = loop.precise,
-                                   .hook = options.signals ? tick_hook_births : options.hook};
+                                   .hook = hook_births};
     return tasks_new(&taking, clock_now());
 }
 

@@ -45,7 +45,7 @@ struct loop_options {
     bool signals;
     uint32_t metrics;          /* bit mask of enum metric */
     bool creators;             /* the making of tasks is hooked */
-    /* Without signals: has the making of tasks of this type hooked by somebody who holds the GIL. */
+    /* Has the making of tasks of this type hooked by the main thread, with the GIL, if it can be done. */
     void (*hook)(uintptr_t task_type, uintptr_t interp);
     uint64_t window_ns, delay_ns, duration_ns;
     struct text_paths paths;

@@ -11,6 +11,7 @@
 
 enum {
     READINGS = 2,          /* of a task that changed while it was read */
+    UNBORN_ROUNDS = 100,   /* until an object whose __init__ does not end is no task */
     CHAIN_LONGEST = 16384, /* coroutines of one task */
     FIRST_ROOM = 256
 };
@@ -182,6 +183,7 @@ static void become_another(struct registry *registry, struct registered *task)
     mem_free(task->makers);
     task->makers = NULL;
     task->makers_count = 0;
+    task->unborn = 0;
     task->read_ns = 0;
     task->order = registry->order++;
     task->kept_stack = PROFILE_ROOT;
@@ -375,6 +377,15 @@ static void note_coro(struct registry *registry, uint32_t index, uintptr_t coro)
         index_all(registry);
 }
 
+/* It is done, or no task; unless its birth was seen and its __init__ not yet: the
+ * hook is before that. */
+static void leave(struct registry *registry, struct registered *task)
+{
+    bool may_come = !task->coro && task->unborn++ < UNBORN_ROUNDS;
+    task->status = may_come ? TASK_UNBORN : TASK_GONE;
+    registry->gone |= !may_come;
+}
+
 void registry_read(struct registry *registry, uint32_t index)
 {
     struct registered *task = &registry->tasks[index];
@@ -390,8 +401,7 @@ void registry_read(struct registry *registry, uint32_t index)
     for (int i = 0; i < READINGS && !equal; i++) {
         registry->links = task->first_link;
         if (!read_once(registry, task, &first, true) || first.future.state != FUTURE_PENDING) {
-            task->status = TASK_GONE;
-            registry->gone = true;
+            leave(registry, task);
             return;
         }
         equal = read_once(registry, task, &second, false) && are_equal(&first, &second);
@@ -400,8 +410,8 @@ void registry_read(struct registry *registry, uint32_t index)
     task->status = TASK_TORN;
     if (!equal)
         return;
-    if (!first.future.coro || !first.future.loop) {
-        task->status = TASK_UNBORN;
+    if (!first.future.coro) {
+        leave(registry, task);
         return;
     }
     note_coro(registry, index, first.future.coro);

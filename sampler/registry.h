@@ -56,6 +56,7 @@ struct registered {
     maker_id *makers;      /* of its creator, innermost first */
     uint16_t makers_count;
     uint8_t asyncio;       /* index for asyncios_at */
+    uint8_t unborn;        /* rounds in which its __init__ had not run yet */
 
     /* As read in `round`. */
     uint8_t status;        /* enum task_status */

@@ -35,6 +35,7 @@ struct interpreter { /* one that threads were seen in */
     bool hooked;
     bool off;             /* its asyncio is not what it should be */
     bool seen;
+    uint64_t coming_ns;   /* since when it is being imported; 0: it is not */
 };
 
 struct tasks {
@@ -117,7 +118,7 @@ static void give_up(struct interpreter *interpreter)
     log_line(LOG_WARN, LOG_SELFTEST, "asyncio is not what it should be (%s): no stacks of tasks", interpreter->search.found);
 }
 
-static void look_for_asyncio(struct tasks *tasks, struct interpreter *interpreter)
+static void look_for_asyncio(struct tasks *tasks, struct interpreter *interpreter, uint64_t now)
 {
     bool changed;
     if (interpreter->off)
@@ -126,6 +127,10 @@ static void look_for_asyncio(struct tasks *tasks, struct interpreter *interprete
         changed = asyncio_find(&interpreter->search, tasks->options.target, interpreter->interp, &interpreter->asyncio);
     else
         changed = asyncio_complete(tasks->options.target, &interpreter->asyncio);
+    if (interpreter->index >= 0 || !asyncio_is_coming(&interpreter->search))
+        interpreter->coming_ns = 0;
+    else if (!interpreter->coming_ns)
+        interpreter->coming_ns = now;
     if (interpreter->search.mismatch)
         give_up(interpreter);
     else if (changed) {
@@ -169,7 +174,7 @@ static void look_at_interpreters(struct tasks *tasks, const struct tasks_thread 
         if (!interpreter || interpreter->seen)
             continue;
         interpreter->seen = true;
-        look_for_asyncio(tasks, interpreter);
+        look_for_asyncio(tasks, interpreter, now);
         if (check || !interpreter->hooked)
             look_at_hook(tasks, interpreter);
     }
@@ -177,6 +182,16 @@ static void look_at_interpreters(struct tasks *tasks, const struct tasks_thread 
         forget_interpreters(tasks);
     if (check)
         tasks->checked_ns = now;
+}
+
+bool tasks_in_haste(const struct tasks *tasks, uint64_t now)
+{
+    for (int i = 0; i < ASYNCIOS_MAX; i++) {
+        const struct interpreter *interpreter = &tasks->interpreter[i];
+        if (interpreter->interp && interpreter->coming_ns && now - interpreter->coming_ns < SECOND)
+            return true;
+    }
+    return false;
 }
 
 /* The interpreter that a task which was just born belongs to. */
@@ -243,7 +258,7 @@ static struct running_loop *add_loop(struct tasks *tasks, uintptr_t loop, uintpt
  * of Python), what is known stays; at first it is the whole of it. */
 static void note_driver(struct running_loop *loop, const struct tasks_thread *thread)
 {
-    if (thread->driver == PROFILE_ROOT || (!thread->driver_sure && loop->driver != PROFILE_ROOT))
+    if (thread->driver == PROFILE_ROOT || (!thread->driver_sure && (loop->driver != PROFILE_ROOT || !thread->stands)))
         return;
     loop->driver = thread->driver;
     loop->sure = thread->driver_sure;

@@ -41,7 +41,8 @@ struct tasks_thread {
     uintptr_t tstate, interp;
     uint64_t cpu;          /* its CPU clock when it was looked at */
     profile_stack driver;  /* the frames that drive its loop, if it runs one; PROFILE_ROOT: not known now */
-    bool driver_sure;      /* else it is the whole stack */
+    bool driver_sure;      /* else it is the whole stack, ... */
+    bool stands;           /* ... in which the thread stands now */
 };
 
 struct tasks;
@@ -53,6 +54,9 @@ void tasks_free(struct tasks *tasks);
 /* Before the threads are looked at: finds asyncio where it has come since, has the
  * making of tasks hooked, learns of births. */
 void tasks_prepare(struct tasks *tasks, const struct tasks_thread *threads, uint32_t count, struct stacks *stacks, uint64_t now);
+
+/* Whether asyncio is being imported: the next look should come soon, before tasks are made. */
+bool tasks_in_haste(const struct tasks *tasks, uint64_t now);
 
 /* The tick, after the threads were looked at. It keeps to a share of a core: one that comes too early for that does
  * nothing, unless it must (the end of a window). */

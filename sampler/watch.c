@@ -735,7 +735,8 @@ uint32_t watch_list(struct watch *watch, const struct tasks_thread **threads)
     for (uint32_t i = 0; i < threads_high() && i < RECORDS_MAX && count < watch->listed_room; i++) {
         const struct watched *watched = watch->by_record[i];
         if (watched && watched->tstate && watched->seen == watch->tick)
-            watch->listed[count++] = (struct tasks_thread){watched->tstate, watched->interp, watched->account.looked_cpu, watched->driver, watched->driver_sure};
+            watch->listed[count++] = (struct tasks_thread){watched->tstate, watched->interp, watched->account.looked_cpu, watched->driver, watched->driver_sure,
+                                                            watched->last_stands && watched->last_cpu == watched->account.looked_cpu};
     }
     *threads = watch->listed;
     return count;

@@ -24,12 +24,12 @@
 
 /* What is looked for in sys.modules and in the modules. The names of _asyncio and
  * asyncio.tasks stand at the same numbers. */
-enum { MODULE_C, MODULE_TASKS, MODULE_FUTURES };
+enum { MODULE_C, MODULE_TASKS, MODULE_FUTURES, MODULE_PACKAGE };
 enum { CURRENT_TASKS, FIRST_SET, AFTER_LAST_SET = FIRST_SET + 3, C_TASK = AFTER_LAST_SET, C_FUTURE, PY_TASK = C_FUTURE };
 enum { OF_FUTURES_C, OF_FUTURES_PY };
 
 typedef const char *const names_list[ASYNCIO_NAMES_MAX];
-static names_list names_of_modules = {"_asyncio", "asyncio.tasks", "asyncio.futures"};
+static names_list names_of_modules = {"_asyncio", "asyncio.tasks", "asyncio.futures", "asyncio"};
 static names_list names_of_c = {"_current_tasks", "_all_tasks", "_scheduled_tasks", "_eager_tasks", "Task", "Future"};
 static names_list names_of_tasks = {"_current_tasks", "_all_tasks", "_scheduled_tasks", "_eager_tasks", "_CTask", "_PyTask"};
 static names_list names_of_futures = {"_CFuture", "_PyFuture"};
@@ -156,6 +156,7 @@ static bool is_type_named(const struct py_target *target, uintptr_t type, const 
 /* complaint may be NULL. A type that is not there yet is no mismatch. */
 static bool is_c_type(const struct py_target *target, uintptr_t type, const char *name, int32_t must_have, struct asyncio_search *complaint)
 {
+    const char *short_name = name + sizeof "_asyncio"; /* behind the dot */
     uintptr_t size = 0;
 
     if (!type)
@@ -164,9 +165,9 @@ static bool is_c_type(const struct py_target *target, uintptr_t type, const char
     if (named && size == (uintptr_t)must_have)
         return true;
     if (complaint && named)
-        log_format(complaint->found, sizeof complaint->found, "%s has %lu bytes, not %d", name + sizeof "_asyncio", size, must_have);
+        log_format(complaint->found, sizeof complaint->found, "%s has %lu bytes, not %d", short_name, size, must_have);
     else if (complaint)
-        log_format(complaint->found, sizeof complaint->found, "%s is another object", name);
+        log_format(complaint->found, sizeof complaint->found, "%s is another object", short_name);
     if (complaint)
         complaint->mismatch = true;
     return false;
@@ -255,6 +256,11 @@ bool asyncio_find(struct asyncio_search *search, const struct py_target *target,
     return found->task_type != 0;
 }
 
+bool asyncio_is_coming(const struct asyncio_search *search)
+{
+    return search->modules.entry[MODULE_PACKAGE] && !search->mismatch;
+}
+
 bool asyncio_complete(const struct py_target *target, struct asyncio *asyncio)
 {
     struct asyncio before = *asyncio;
@@ -336,12 +342,13 @@ static bool read_awaited_by(const struct layout *layout, struct future *future)
     return true;
 }
 
-static bool read_c_waiter(const struct py_target *target, uintptr_t task, uintptr_t *waiter, uintptr_t *coro)
+static inline __attribute__((always_inline)) bool read_c_waiter(const struct py_target *target, uintptr_t task, uintptr_t *waiter, uintptr_t *coro)
 {
     return read_pointer(task, target->layout.task_waiter, waiter) && read_pointer(task, target->layout.task_coro, coro);
 }
 
-static bool read_c(const struct py_target *target, struct future *future)
+/* Inlined: gcc would call one of the two through a pointer, which no handler may. */
+static inline __attribute__((always_inline)) bool read_c(const struct py_target *target, struct future *future)
 {
     const struct layout *layout = &target->layout;
     uintptr_t object = future->address;
@@ -376,7 +383,8 @@ bool asyncio_read(const struct py_target *target, const struct asyncio *asyncio,
     future->kind = asyncio_kind(target, asyncio, object, &future->python);
     if (future->kind == FUTURE_NONE || !read_word(object, target->layout.object_type, &future->type))
         return false;
-    return (future->python ? read_py : read_c)(target, future) && future->loop;
+    bool read = future->python ? read_py(target, future) : read_c(target, future);
+    return read && future->loop;
 }
 
 bool asyncio_state(const struct py_target *target, const struct asyncio *asyncio, uintptr_t object, enum future_state *state)
@@ -384,7 +392,7 @@ bool asyncio_state(const struct py_target *target, const struct asyncio *asyncio
     bool python;
     if (asyncio_kind(target, asyncio, object, &python) == FUTURE_NONE)
         return false;
-    return (python ? read_py_state : read_c_state)(target, object, state);
+    return python ? read_py_state(target, object, state) : read_c_state(target, object, state);
 }
 
 bool asyncio_waiter(const struct py_target *target, const struct asyncio *asyncio, uintptr_t task, uintptr_t *waiter, uintptr_t *coro)
@@ -393,7 +401,7 @@ bool asyncio_waiter(const struct py_target *target, const struct asyncio *asynci
 
     if (asyncio_kind(target, asyncio, task, &python) != FUTURE_TASK)
         return false;
-    return (python ? read_py_waiter : read_c_waiter)(target, task, waiter, coro);
+    return python ? read_py_waiter(target, task, waiter, coro) : read_c_waiter(target, task, waiter, coro);
 }
 
 /* A str's beginning. */

@@ -60,6 +60,8 @@ struct asyncio_search {
  * complete but for what asyncio itself has not defined yet (call again later:
  * asyncio_complete). Called once a tick until then. */
 bool asyncio_find(struct asyncio_search *search, const struct py_target *target, uintptr_t interp, struct asyncio *found);
+/* Whether the package asyncio is being imported: _asyncio will be there in a few milliseconds. */
+bool asyncio_is_coming(const struct asyncio_search *search);
 /* Looks again for the parts that only the package asyncio defines (tasks._PyTask,
  * the WeakSets of the Python module), and follows modules that were reloaded or
  * replaced in sys.modules; a part that is gone stays as it was, for what was made

@@ -70,6 +70,12 @@ uintptr_t states_interp(const struct py_target *target, uintptr_t address)
     return address && read_pointer(address, target->layout.thread_interp, &interp) ? interp : 0;
 }
 
+bool states_is_main(const struct py_target *target, uintptr_t interp)
+{
+    uintptr_t main;
+    return interp && read_pointer(target->runtime, target->layout.runtime_interpreters_main, &main) && main == interp;
+}
+
 bool states_read(const struct py_target *target, uintptr_t address, struct state *state)
 {
     const struct layout *layout = &target->layout;

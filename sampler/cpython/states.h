@@ -51,6 +51,9 @@ bool states_read(const struct py_target *target, uintptr_t address, struct state
 /* The interpreter of a thread state; 0: unreadable. One read. */
 uintptr_t states_interp(const struct py_target *target, uintptr_t address);
 
+/* Whether this is the main interpreter. */
+bool states_is_main(const struct py_target *target, uintptr_t interp);
+
 /* Whether this thread state is now the one that tid/self runs on (both ids match). */
 bool states_is_of(const struct py_target *target, uintptr_t address, pid_t tid, pthread_t self);
 
