@@ -24,6 +24,7 @@ FIELDS = "kind python state type loop callback0 callbacks awaited_by awaited_by_
 PARTS = "interp module task_type future_type py_task_type py_future_type current0 current1 set0 set1 set2 set3".split()
 
 asyncio = None
+kept = []
 
 
 class Live:
@@ -169,6 +170,7 @@ def reloaded():
     del sys.modules["_asyncio"]
     live.same("_asyncio popped", [live.complete(), parts().task_type], [0, id(tasks._CTask)])
     other = importlib.import_module("_asyncio")
+    kept.append(other)  # 3.14+: the end of a module clears the running loop of whichever thread collects it
     live.same("_asyncio made anew", [live.complete(), parts().module, parts().task_type], [other is not _asyncio, id(other), id(tasks._CTask)])
     sys.modules["_asyncio"] = _asyncio
     live.complete()
@@ -453,23 +455,23 @@ async def python_tasks():
 
 def left_behind():
     """Tasks of a thread that is gone."""
-    kept = []
+    tasks = []
 
     def run():
         loop = asyncio.new_event_loop()
         future = loop.create_future()
-        kept.extend(loop.create_task(wait_for(future)) for _ in range(3))
+        tasks.extend(loop.create_task(wait_for(future)) for _ in range(3))
         loop.run_until_complete(asyncio.sleep(0))
-        kept.append(loop)
+        tasks.append(loop)
     thread = threading.Thread(target=run)
     thread.start()
     thread.join()
-    loop = kept.pop()
-    live.same("of a thread that is gone", pending(), ids(kept))
-    live.same("in the interpreter's list", sorted(enumerated(1)), ids(kept) if LISTS else [])
-    for task in kept:
+    loop = tasks.pop()
+    live.same("of a thread that is gone", pending(), ids(tasks))
+    live.same("in the interpreter's list", sorted(enumerated(1)), ids(tasks) if LISTS else [])
+    for task in tasks:
         task.cancel()
-    loop.run_until_complete(asyncio.gather(*kept, return_exceptions=True))
+    loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
     loop.close()
     live.same("none is left", [pending(), enumerated(1)], [[], []])
 
