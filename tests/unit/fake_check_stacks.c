@@ -83,7 +83,7 @@ static void chain(int frames, const uintptr_t *code)
 
 static int capture(struct stack_copy *into)
 {
-    return (int)stacks_capture(into, &target, TSTATE);
+    return (int)stacks_capture(into, &target, TSTATE, 1);
 }
 
 static const char *text(profile_stack stack)
@@ -158,7 +158,7 @@ START_TEST(a_torn_chain_is_no_stack)
     ck_assert(!stacks_is_whole(copy->end));
     leaf = fake_frame_new(&target, FRAME(0), CODE, 0, 0x7fff0000);
     fake_place(&leaf);
-    ck_assert(!stacks_is_whole(stacks_capture(copy, &target, TSTATE)));
+    ck_assert(!stacks_is_whole(stacks_capture(copy, &target, TSTATE, 1)));
 }
 END_TEST
 
