@@ -205,6 +205,17 @@ static void put_dropped(struct json *json, const struct counters *counters)
     put_close(json, "}");
 }
 
+static void put_task_ticks(struct json *json, const struct counters *counters)
+{
+    put_key(json, "task_ticks");
+    put_open(json, "{");
+    key_number(json, "read", counters->task_ticks);
+    key_number(json, "repeated", counters->task_repeats);
+    key_number(json, "tasks", counters->task_reads);
+    key_number(json, "cpu_us", counters->task_cpu_ns / NS_PER_US);
+    put_close(json, "}");
+}
+
 static void put_loops(struct json *json, const struct metadata *metadata)
 {
     put_key(json, "loops");
@@ -230,6 +241,8 @@ static void put_counts(struct json *json, const struct metadata *metadata)
     key_number(json, "threads_peak", counters->threads_peak);
     key_number(json, "tasks_peak", counters->tasks_peak);
     key_number(json, "tasks_skipped", counters->tasks_skipped);
+    if (counters->task_ticks + counters->task_repeats)
+        put_task_ticks(json, counters);
     key_number(json, "children_without_sample", metadata->children_without_sample);
     put_loops(json, metadata);
     key_number(json, "sampler_cpu_us", counters->sampler_cpu_ns / NS_PER_US);

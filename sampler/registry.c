@@ -379,9 +379,9 @@ static void note_coro(struct registry *registry, uint32_t index, uintptr_t coro)
 
 /* It is done, or no task; unless its birth was seen and its __init__ not yet: the
  * hook is before that. */
-static void leave(struct registry *registry, struct registered *task)
+static void leave(struct registry *registry, struct registered *task, bool was)
 {
-    bool may_come = !task->coro && task->unborn++ < UNBORN_ROUNDS;
+    bool may_come = !was && !task->coro && task->unborn++ < UNBORN_ROUNDS;
     task->status = may_come ? TASK_UNBORN : TASK_GONE;
     registry->gone |= !may_come;
 }
@@ -401,7 +401,7 @@ void registry_read(struct registry *registry, uint32_t index)
     for (int i = 0; i < READINGS && !equal; i++) {
         registry->links = task->first_link;
         if (!read_once(registry, task, &first, true) || first.future.state != FUTURE_PENDING) {
-            leave(registry, task);
+            leave(registry, task, first.future.coro != 0);
             return;
         }
         equal = read_once(registry, task, &second, false) && are_equal(&first, &second);
@@ -411,7 +411,7 @@ void registry_read(struct registry *registry, uint32_t index)
     if (!equal)
         return;
     if (!first.future.coro) {
-        leave(registry, task);
+        leave(registry, task, false);
         return;
     }
     note_coro(registry, index, first.future.coro);

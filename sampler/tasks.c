@@ -532,6 +532,7 @@ static void repeat(struct tasks *tasks, struct window *window, uint64_t now)
     for (uint32_t i = 0; i < tasks->stills; i++)
         profile_add(tasks->stacks->profile, tasks->still[i].stack, METRIC_TASK, (uint64_t)((__uint128_t)ns * tasks->still[i].shares / LINEAGE_ALL));
     window->counters.samples += tasks->leaves;
+    window->counters.task_repeats++;
 }
 
 static void count_losses(struct tasks *tasks, struct window *window)
@@ -557,8 +558,11 @@ static void read_all(struct tasks *tasks, const struct tasks_thread *threads, ui
     lineage_prove(tasks->lineage);
     add_all_time(tasks, window, now);
     count_losses(tasks, window);
+    window->counters.task_ticks++;
+    window->counters.task_reads += registry_count(tasks->registry);
     registry_end_round(tasks->registry);
-    uint64_t pause = (clock_self() - cpu) * SHARE_OF_CORE;
+    uint64_t took = clock_self() - cpu, pause = took * SHARE_OF_CORE;
+    window->counters.task_cpu_ns += took;
     tasks->due_ns = now + (pause < LONGEST_PAUSE_MS * (SECOND / 1000) ? pause : LONGEST_PAUSE_MS * (SECOND / 1000));
 }
 
