@@ -129,8 +129,7 @@ static maker_id maker_of(uintptr_t object)
 static __attribute__((noinline)) void drop(uint32_t bucket, uint32_t way)
 {
     atomic_store_explicit(&memory->address[bucket][way], 0, memory_order_relaxed);
-    atomic_fetch_and_explicit(&used[bucket], (uint8_t)~(1u << way), memory_order_release);
-    atomic_thread_fence(memory_order_release);
+    atomic_fetch_and(&used[bucket], (uint8_t)~(1u << way)); /* a barrier */
 }
 
 static __attribute__((noinline)) void forget(uintptr_t object)
@@ -151,7 +150,7 @@ uintptr_t births_coroutine(maker_id maker)
 
     if (!memory || way >= BUCKETS * WAYS)
         return 0;
-    atomic_thread_fence(memory_order_acquire); /* what was read of it was read before */
+    __asm__ volatile("" ::: "memory"); /* what was read of it was read before (x86 keeps loads in order) */
     uintptr_t address = atomic_load_explicit(&memory->address[way / WAYS][way % WAYS], memory_order_acquire);
     uint32_t serial = atomic_load_explicit(&memory->serial[way / WAYS][way % WAYS], memory_order_relaxed);
     return serial == (uint32_t)maker ? address : 0;
