@@ -172,6 +172,18 @@ START_TEST(a_search_goes_on_where_it_stopped)
 }
 END_TEST
 
+START_TEST(keys_that_were_emptied_are_looked_at_anew)
+{
+    struct py_target target = target_with_types(_i);
+    struct asyncio_search search = {0};
+    struct asyncio found;
+    modules(&target, 0, 200, &(struct names){0});
+    ck_assert(!asyncio_find(&search, &target, INTERP, &found));
+    modules(&target, 0, 130, &(struct names){{"_asyncio"}, {c_module(&target)}});
+    ck_assert(asyncio_find(&search, &target, INTERP, &found));
+}
+END_TEST
+
 START_TEST(a_module_that_is_being_made)
 {
     struct py_target target = target_with_types(_i);
@@ -210,6 +222,10 @@ START_TEST(types_that_are_not_what_they_must_be)
     ck_assert(!is_found(&target, &search, TYPE_AT(TASK), NONE_AT) && search.mismatch);
     ck_assert_str_eq(search.found, "Future is another object");
     ck_assert(!is_found(&target, &search, UNREADABLE, TYPE_AT(FUTURE)) && search.mismatch);
+    struct fake instance_of_loop = fake_type_new(&target.layout, SUBTYPE_AT(0), "_asyncio.Task", 0, 0);
+    fake_put_word(&instance_of_loop, target.layout.object_type, TYPE_AT(LOOP));
+    fake_put_word(&instance_of_loop, target.layout.type_basicsize, (uint64_t)target.layout.task_size);
+    ck_assert(!is_found(&target, &search, fake_place(&instance_of_loop), TYPE_AT(FUTURE)) && search.mismatch);
     type(&target, TASK, "_asyncio.Task", 0, target.layout.task_size + 8, TYPE_AT(FUTURE));
     ck_assert(!is_found(&target, &search, TYPE_AT(TASK), TYPE_AT(FUTURE)) && search.mismatch);
     snprintf(want, sizeof want, "Task has %d bytes, not %d", target.layout.task_size + 8, target.layout.task_size);
@@ -254,6 +270,10 @@ START_TEST(the_rest_comes_later)
     ck_assert_uint_eq(found.set[1], SET_AT(2));
     ck_assert_uint_eq(found.set[2], SET_AT(1)); /* both modules have that one */
     ck_assert_uint_eq(found.set[3], 0);
+    module(&target, TASKS, &(struct names){{"_current_tasks"}, {SET_AT(9)}}); /* _asyncio's own, as before 3.14 */
+    ck_assert(asyncio_complete(&target, &found));
+    ck_assert_uint_eq(found.current_tasks[0], SET_AT(9));
+    ck_assert_uint_eq(found.current_tasks[1], 0);
     unsigned long before = fake_reads();
     ck_assert(!asyncio_complete(&target, &found));
     ck_assert_uint_le(fake_reads() - before, 80);
@@ -278,6 +298,9 @@ START_TEST(modules_that_are_reloaded_and_taken_away)
     module(&target, TASKS, &(struct names){{"_PyTask", "_scheduled_tasks"}, {NONE_AT, 0}});
     ck_assert(!asyncio_complete(&target, &found)); /* torn: as it was */
     ck_assert_uint_eq(found.py_task_type, TYPE_AT(PY_TASK));
+    modules(&target, 1, 50, &(struct names){{"_asyncio", "asyncio.futures", "asyncio.tasks"}, {0, MODULE_AT(FUTURES), MODULE_AT(TASKS)}});
+    ck_assert(!asyncio_complete(&target, &found)); /* not the one behind it instead */
+    ck_assert_uint_eq(found.module, MODULE_AT(C));
     found.interp = UNREADABLE;
     ck_assert(!asyncio_complete(&target, &found));
 }
@@ -788,7 +811,7 @@ END_TEST
 Suite *suite_asyncio(void)
 {
     const TTest *const tests[] = {
-        a_search_goes_on_where_it_stopped, a_module_that_is_being_made, types_that_are_not_what_they_must_be, the_rest_comes_later,
+        a_search_goes_on_where_it_stopped, keys_that_were_emptied_are_looked_at_anew, a_module_that_is_being_made, types_that_are_not_what_they_must_be, the_rest_comes_later,
         modules_that_are_reloaded_and_taken_away, a_type_or_a_base_of_it, a_task_is_read, a_plain_future_ends_where_a_task_goes_on,
         a_task_that_cannot_be, a_task_written_in_python, a_task_written_in_python_that_cannot_be, names_of_tasks,
         the_loop_that_a_thread_runs, the_tasks_that_run, lists_of_tasks, empty_lists_and_none, a_list_that_is_being_changed,
