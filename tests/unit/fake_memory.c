@@ -17,6 +17,7 @@ static struct region {
 } regions[REGIONS];
 static size_t count;
 static _Atomic unsigned long reads, refusals; /* handlers of several threads read */
+static void (*on_read)(uintptr_t address, size_t length);
 
 void fake_map(uintptr_t address, const void *bytes, size_t length)
 {
@@ -29,6 +30,12 @@ void fake_reset(void)
 {
     count = 0;
     reads = refusals = 0;
+    on_read = NULL;
+}
+
+void fake_on_read(void (*call)(uintptr_t address, size_t length))
+{
+    on_read = call;
 }
 
 unsigned long fake_reads(void)
@@ -65,6 +72,8 @@ static bool copy(uint8_t *dst, uintptr_t src, size_t n)
 
 bool guard_copy(void *dst, uintptr_t src, size_t n)
 {
+    if (on_read)
+        on_read(src, n);
     bool done = copy(dst, src, n);
     ++*(done ? &reads : &refusals);
     return done;

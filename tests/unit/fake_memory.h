@@ -13,7 +13,10 @@
  * stays the test's and may change meanwhile. Later mappings hide earlier ones. */
 void fake_map(uintptr_t address, const void *bytes, size_t length);
 
-/* Forgets all of them. */
+/* Called before every read, also of what cannot be read: memory may change between two. NULL: no more. */
+void fake_on_read(void (*call)(uintptr_t address, size_t length));
+
+/* Forgets all of them, and the call. */
 void fake_reset(void);
 
 /* The reads served and refused since fake_reset. */
