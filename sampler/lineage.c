@@ -37,6 +37,7 @@ struct lineage {
     uint32_t *order;   /* tasks as they were PLACED: whoever stands on another comes after it */
     uint32_t placed, order_room;
     uint32_t circles;
+    uint32_t last_made; /* NO_TASK: none yet */
 };
 
 struct lineage *lineage_new(struct registry *registry, bool creators, bool (*driver)(void *context, uintptr_t loop, profile_stack *stack),
@@ -63,6 +64,7 @@ void lineage_begin_round(struct lineage *lineage, struct stacks *stacks)
     lineage->stacks = stacks;
     lineage->round++;
     lineage->bases = lineage->opened = lineage->placed = lineage->circles = 0;
+    lineage->last_made = NO_TASK;
 }
 
 static bool grow(void **array, uint32_t *room, uint32_t needed, size_t size)
@@ -111,19 +113,6 @@ static bool is_live(const struct registered *task)
 
 /* --- creators --- */
 
-/* Links of the creator's chain down to the coroutine; 0: it is not in it now. */
-static uint32_t chain_down_to(const struct lineage *lineage, uint32_t creator, uintptr_t coroutine, uint32_t *first)
-{
-    const struct registered *task = at(lineage, creator);
-    if (task->status == TASK_RUNNING)
-        return registry_executing_chain(lineage->registry, task, coroutine, first);
-    *first = task->first_link;
-    for (uint32_t i = 0; i < task->links; i++)
-        if (registry_link(lineage->registry, *first + i)->coro == coroutine)
-            return i + 1;
-    return 0;
-}
-
 /* The task whose chain these makers are of: the innermost of them that one was made of. */
 static uint32_t task_of_makers(const struct lineage *lineage, const maker_id *makers, uint32_t count)
 {
@@ -150,13 +139,34 @@ static uint32_t find_creator(const struct lineage *lineage, uint32_t index, uint
         if (creator == NO_TASK || creator == index)
             return NO_TASK;
         registry_read(lineage->registry, creator);
-        if (!is_live(at(lineage, creator)))
+        if (!is_live(at(lineage, creator))) {
+            at(lineage, index)->flags |= at(lineage, creator)->status == TASK_TORN ? STALE : 0;
             return NO_TASK;
-        *links = chain_down_to(lineage, creator, coroutine, first);
+        }
+        *links = registry_chain_down_to(lineage->registry, at(lineage, creator), coroutine, first);
         if (*links && births_is_alive(makers[i]))
             return creator;
     }
     return NO_TASK;
+}
+
+/* Tasks made one after the other by the same coroutine stand on the same: as the one
+ * that was placed on its creator last. */
+static bool is_made_like_last(const struct lineage *lineage, const struct registered *task)
+{
+    if (lineage->last_made == NO_TASK)
+        return false;
+    const struct registered *last = at(lineage, lineage->last_made);
+    return last->makers_count == task->makers_count && memcmp(last->makers, task->makers, task->makers_count * sizeof *task->makers) == 0;
+}
+
+static void stand_like_last(struct lineage *lineage, struct registered *task)
+{
+    const struct registered *last = at(lineage, lineage->last_made);
+    task->creator = last->creator;
+    task->flags |= MADE;
+    task->first_above = last->first_above;
+    task->above = last->above;
 }
 
 static bool wants_creator(const struct lineage *lineage, const struct registered *task)
@@ -191,15 +201,8 @@ static profile_stack push_links(struct lineage *lineage, profile_stack stack, ui
     return stack;
 }
 
-/* The stacks of a task with its whole chain, once for all that stand on it. */
-static void make_whole(struct lineage *lineage, struct registered *task)
+static void push_whole(struct lineage *lineage, struct registered *task, uint32_t first)
 {
-    uint32_t first = lineage->bases;
-    if (task->flags & WHOLE)
-        return;
-    task->flags |= WHOLE;
-    if (!grow((void **)&lineage->base, &lineage->bases_room, lineage->bases + task->above, sizeof *lineage->base))
-        return;
     for (uint32_t i = 0; i < task->above; i++) {
         struct base base = lineage->base[task->first_above + i];
         base.stack = push_links(lineage, base.stack, task->first_link, task->links);
@@ -208,6 +211,22 @@ static void make_whole(struct lineage *lineage, struct registered *task)
     lineage->bases = first + task->above;
     task->first_whole = first;
     task->whole = task->above;
+}
+
+/* The stacks of a task with its whole chain, once for all that stand on it. */
+static void make_whole(struct lineage *lineage, uint32_t index)
+{
+    struct registered *task = at(lineage, index);
+    uint32_t first = lineage->bases;
+    if (task->flags & WHOLE)
+        return;
+    task->flags |= WHOLE;
+    if (!registry_need_links(lineage->registry, index))
+        task->flags |= STALE;
+    else if (!grow((void **)&lineage->base, &lineage->bases_room, lineage->bases + task->above, sizeof *lineage->base))
+        task->flags |= STALE;
+    else
+        push_whole(lineage, task, first);
 }
 
 static bool on_driver(struct lineage *lineage, struct registered *task, uint32_t share, bool cycle)
@@ -219,6 +238,24 @@ static bool on_driver(struct lineage *lineage, struct registered *task, uint32_t
         stack = stacks_push_marker(lineage->stacks, stack, "[cycle]");
     add_base(lineage, task, stack, share);
     return true;
+}
+
+/* It has moved on since the edge was read: what stands on it must be read again. */
+static void check_edge(struct registered *task, const struct registered *awaiter, const struct edge *edge)
+{
+    if (!is_live(awaiter) || awaiter->waiter != edge->through)
+        task->flags |= STALE;
+}
+
+/* All that stand on one awaiter share its stacks. */
+static void on_only_awaiter(struct lineage *lineage, struct registered *task)
+{
+    const struct edge *edge = registry_edges(lineage->registry, task);
+    struct registered *awaiter = at(lineage, edge->awaiter);
+    check_edge(task, awaiter, edge);
+    awaiter->flags |= BEARS;
+    task->first_above = awaiter->first_whole;
+    task->above = awaiter->whole;
 }
 
 /* Equal parts of the time; the first takes what rounding left. */
@@ -233,8 +270,7 @@ static void on_awaiters(struct lineage *lineage, struct registered *task)
             on_driver(lineage, task, share, true);
             continue;
         }
-        if (!is_live(awaiter) || awaiter->waiter != edges[i].through)
-            task->flags |= STALE; /* it has moved on since the edge was read */
+        check_edge(task, awaiter, &edges[i]);
         awaiter->flags |= BEARS;
         for (uint32_t j = 0; j < awaiter->whole; j++) {
             struct base base = lineage->base[awaiter->first_whole + j];
@@ -243,11 +279,13 @@ static void on_awaiters(struct lineage *lineage, struct registered *task)
     }
 }
 
-static void on_creator(struct lineage *lineage, struct registered *task, uint32_t first, uint32_t links)
+/* Its own chain down to the coroutine stays as it is while that lives, so only those
+ * above it are to be proven. */
+static void on_creator(struct lineage *lineage, uint32_t index, uint32_t first, uint32_t links)
 {
-    struct registered *creator = at(lineage, task->creator);
+    struct registered *task = at(lineage, index), *creator = at(lineage, task->creator);
+    lineage->last_made = index;
     task->flags |= MADE;
-    creator->flags |= BEARS;
     for (uint32_t i = 0; i < creator->above; i++) {
         struct base base = lineage->base[creator->first_above + i];
         add_base(lineage, task, push_links(lineage, base.stack, first, links), base.share);
@@ -331,6 +369,11 @@ static void finish(struct lineage *lineage, uint32_t index)
 static void step(struct lineage *lineage, uint32_t index)
 {
     uint32_t first = 0, links = 0;
+    if (at(lineage, index)->edges == 0 && wants_creator(lineage, at(lineage, index)) && is_made_like_last(lineage, at(lineage, index))) {
+        stand_like_last(lineage, at(lineage, index));
+        finish(lineage, index);
+        return;
+    }
     for (uint32_t i = 0; i < at(lineage, index)->edges; i++) {
         uint32_t awaiter = registry_edges(lineage->registry, at(lineage, index))[i].awaiter;
         if (awaiter != at(lineage, index)->cut && !need(lineage, index, awaiter))
@@ -346,12 +389,14 @@ static void step(struct lineage *lineage, uint32_t index)
     }
     struct registered *task = at(lineage, index);
     for (uint32_t i = 0; i < task->edges; i++)
-        make_whole(lineage, at(lineage, registry_edges(lineage->registry, task)[i].awaiter));
+        make_whole(lineage, registry_edges(lineage->registry, task)[i].awaiter);
     task->first_above = lineage->bases;
-    if (task->edges)
+    if (task->edges == 1 && task->cut == NO_TASK)
+        on_only_awaiter(lineage, task);
+    else if (task->edges)
         on_awaiters(lineage, task);
     else if (task->creator != NO_TASK)
-        on_creator(lineage, task, first, links);
+        on_creator(lineage, index, first, links);
     else
         on_driver(lineage, task, LINEAGE_ALL, false);
     finish(lineage, index);
@@ -381,8 +426,8 @@ bool lineage_bears_leaf(const struct lineage *lineage, uint32_t task)
 
 uint32_t lineage_whole(struct lineage *lineage, uint32_t index, const struct base **bases)
 {
-    struct registered *task = at(lineage, index);
-    make_whole(lineage, task);
+    make_whole(lineage, index);
+    const struct registered *task = at(lineage, index);
     *bases = &lineage->base[task->first_whole];
     return task->whole;
 }
@@ -423,7 +468,7 @@ void lineage_prove(struct lineage *lineage)
 {
     for (uint32_t i = 0; i < lineage->placed; i++) {
         struct registered *task = at(lineage, lineage->order[i]);
-        if (task->flags & BEARS && task->status != TASK_RUNNING && !registry_is_as_read(lineage->registry, lineage->order[i]))
+        if (task->flags & BEARS && !registry_is_as_read(lineage->registry, lineage->order[i]))
             task->flags |= STALE;
         if (stands_on_stale(lineage, task))
             task->flags |= STALE;

@@ -7,13 +7,29 @@
 #include "sampler/cpython/asyncios.h"
 #include "sampler/cpython/awaiters.h"
 #include "sampler/cpython/coros.h"
+#include "sampler/cpython/glance.h"
 #include "sampler/cpython/states.h"
 
 enum {
     READINGS = 2,          /* of a task that changed while it was read */
     UNBORN_ROUNDS = 100,   /* until an object whose __init__ does not end is no task */
     CHAIN_LONGEST = 16384, /* coroutines of one task */
+    SHARED = 256,          /* futures between whose awaiters are remembered within a round; a power of two */
     FIRST_ROOM = 256
+};
+
+/* How the edges of a task that has not changed are found again. */
+enum kept {
+    KEPT_NOT,    /* by the whole walk */
+    KEPT_NONE,   /* it has no callbacks: nobody waits */
+    KEPT_DIRECT, /* one task waits for it: kept_next */
+    KEPT_VIA     /* those who wait for one future that stands between: kept_next */
+};
+
+/* Edges that all who lead to one future share. */
+struct shared {
+    uintptr_t future;
+    uint32_t round, first_edge, edges;
 };
 
 struct registry {
@@ -30,6 +46,7 @@ struct registry {
     uint32_t round;
     uint64_t order, skipped;
     bool gone;                   /* some are TASK_GONE */
+    struct shared shared[SHARED];
 };
 
 /* --- memory --- */
@@ -335,32 +352,105 @@ static enum task_status status_of(const struct registry *registry, const struct 
     }
 }
 
-static void add_edge(struct registry *registry, uint32_t index, uint32_t awaiter, uintptr_t through)
+/* Adds the tasks that wait for a future, and through what: to the end of the edges. */
+static void walk_edges(struct registry *registry, uint32_t first, struct awaiters_walk *walk, uint8_t asyncio)
 {
-    struct registered *task = &registry->tasks[index];
-    for (uint32_t i = 0; i < task->edges; i++)
-        if (registry->edge[task->first_edge + i].awaiter == awaiter)
-            return;
-    if (!grow((void **)&registry->edge, &registry->edges_room, registry->edges + 1, sizeof *registry->edge))
-        return;
-    registry->edge[registry->edges++] = (struct edge){awaiter, through};
-    task->edges++;
+    struct awaiter awaiter;
+    while (awaiters_next(walk, &awaiter)) {
+        uint32_t other = registry_add(registry, awaiter.task, asyncio);
+        uint32_t at = first;
+        while (at < registry->edges && registry->edge[at].awaiter != other)
+            at++;
+        if (other == NO_TASK || at < registry->edges ||
+            !grow((void **)&registry->edge, &registry->edges_room, registry->edges + 1, sizeof *registry->edge))
+            continue;
+        registry->tasks[other].awaits_round = registry->round;
+        registry->edge[registry->edges++] = (struct edge){other, awaiter.through};
+    }
+}
+
+/* What the only edge of a task shows of how to find it again. */
+static void keep_edges(struct registered *task, const struct edge *edge, uintptr_t awaiter, const struct awaiters_walk *walk,
+                       const struct future *future)
+{
+    task->kept = KEPT_NOT;
+    if (!future->callback0 && !future->callbacks) {
+        task->kept = KEPT_NONE;
+    } else if (task->edges == 1 && edge->through == task->task) {
+        task->kept = KEPT_DIRECT;
+        task->kept_next = awaiter;
+    } else if (task->edges && walk->betweens == 1 && walk->between == edge->through) {
+        task->kept = KEPT_VIA;
+        task->kept_next = edge->through;
+    }
 }
 
 static void read_edges(struct registry *registry, uint32_t index, const struct asyncio *asyncio, const struct future *future)
 {
     struct awaiters_walk walk;
-    struct awaiter awaiter;
-    registry->tasks[index].first_edge = registry->edges;
-    registry->tasks[index].edges = 0;
+    uint32_t first = registry->edges;
     awaiters_begin(&walk, registry->target, asyncio, future);
-    while (awaiters_next(&walk, &awaiter)) {
-        uint32_t other = registry_add(registry, awaiter.task, registry->tasks[index].asyncio);
-        if (other == NO_TASK)
-            continue;
-        registry->tasks[other].awaits_round = registry->round;
-        add_edge(registry, index, other, awaiter.through);
+    walk_edges(registry, first, &walk, registry->tasks[index].asyncio);
+    struct registered *task = &registry->tasks[index];
+    const struct edge *edge = &registry->edge[first];
+    task->first_edge = first;
+    task->edges = registry->edges - first;
+    keep_edges(task, edge, task->edges ? registry->tasks[edge->awaiter].task : 0, &walk, future);
+}
+
+/* The edges of all that lead to this future, found once a round. */
+static const struct shared *share_edges(struct registry *registry, uintptr_t between, uint8_t asyncio)
+{
+    struct shared *shared = &registry->shared[between * 0x9e3779b97f4a7c15u >> 40 & (SHARED - 1)];
+    struct awaiters_walk walk;
+    struct future future;
+    if (shared->future == between && shared->round == registry->round)
+        return shared;
+    if (!asyncio_read(registry->target, asyncios_at(asyncio), between, &future))
+        return NULL;
+    *shared = (struct shared){.future = between, .round = registry->round, .first_edge = registry->edges};
+    if (future.state == FUTURE_PENDING) {
+        awaiters_begin(&walk, registry->target, asyncios_at(asyncio), &future);
+        walk_edges(registry, shared->first_edge, &walk, asyncio);
     }
+    shared->edges = registry->edges - shared->first_edge;
+    return shared;
+}
+
+/* The edge to the one task that waited for this one, if it still does. */
+static bool find_direct(struct registry *registry, uint32_t index)
+{
+    uintptr_t waiter, coro, awaiter = registry->tasks[index].kept_next;
+    uint32_t other = registry_find(registry, awaiter);
+    if (other == NO_TASK || !asyncio_waiter(registry->target, asyncios_at(registry->tasks[other].asyncio), awaiter, &waiter, &coro) ||
+        waiter != registry->tasks[index].task ||
+        !grow((void **)&registry->edge, &registry->edges_room, registry->edges + 1, sizeof *registry->edge))
+        return false;
+    registry->tasks[other].awaits_round = registry->round;
+    registry->tasks[index].first_edge = registry->edges;
+    registry->tasks[index].edges = 1;
+    registry->edge[registry->edges++] = (struct edge){other, waiter};
+    return true;
+}
+
+/* The edges of a task that has not changed since they were read. */
+static void find_edges(struct registry *registry, uint32_t index)
+{
+    struct registered *task = &registry->tasks[index];
+    const struct asyncio *asyncio = asyncios_at(task->asyncio);
+    const struct shared *shared;
+    struct future future;
+    task->edges = 0;
+    if (task->kept == KEPT_NONE || (task->kept == KEPT_DIRECT && find_direct(registry, index)))
+        return;
+    if (task->kept == KEPT_VIA && (shared = share_edges(registry, task->kept_next, task->asyncio))) {
+        task = &registry->tasks[index];
+        task->first_edge = shared->first_edge;
+        task->edges = shared->edges;
+        return;
+    }
+    if (asyncio_read(registry->target, asyncio, task->task, &future))
+        read_edges(registry, index, asyncio, &future);
 }
 
 /* Its coroutine tells a task from another one at the same address. */
@@ -386,41 +476,119 @@ static void leave(struct registry *registry, struct registered *task, bool was)
     registry->gone |= !may_come;
 }
 
-void registry_read(struct registry *registry, uint32_t index)
+static uint64_t glance_at(const struct registry *registry, const struct registered *task)
+{
+    struct glance glance = {.task = task->task, .asyncio = asyncios_at(task->asyncio)};
+    if (glance.asyncio)
+        glance_batch(registry->target, &glance, 1);
+    return glance.hash;
+}
+
+/* Reads it so that the parts belong together: between two equal glances, or twice
+ * where it cannot be glanced at. False: it changed meanwhile, or has left. */
+static bool read_whole(struct registry *registry, struct registered *task, struct reading *reading, uint64_t glance)
+{
+    struct reading again;
+    for (int i = 0; i < READINGS; i++) {
+        registry->links = task->first_link;
+        if (!read_once(registry, task, reading, true) || reading->future.state != FUTURE_PENDING || !reading->future.coro) {
+            leave(registry, task, reading->future.coro != 0);
+            return false;
+        }
+        uint64_t after = glance ? glance_at(registry, task) : 0;
+        if (glance ? after == glance : read_once(registry, task, &again, false) && are_equal(reading, &again)) {
+            task->glance = glance;
+            return true;
+        }
+        glance = after;
+    }
+    task->status = TASK_TORN;
+    return false;
+}
+
+static void read_anew(struct registry *registry, uint32_t index, uint64_t glance)
 {
     struct registered *task = &registry->tasks[index];
-    const struct asyncio *asyncio = asyncios_at(task->asyncio);
-    struct reading first, second;
-    bool equal = false;
+    struct reading reading;
 
-    if (task->round == registry->round && task->status != TASK_UNREAD)
-        return;
-    task->round = registry->round;
-    task->edges = 0;
+    task->round = task->linked = registry->round;
+    task->edges = task->links = 0;
+    task->glance = 0;
     task->first_link = registry->links;
-    for (int i = 0; i < READINGS && !equal; i++) {
+    if (!read_whole(registry, task, &reading, glance)) {
         registry->links = task->first_link;
-        if (!read_once(registry, task, &first, true) || first.future.state != FUTURE_PENDING) {
-            leave(registry, task, first.future.coro != 0);
-            return;
-        }
-        equal = read_once(registry, task, &second, false) && are_equal(&first, &second);
+        return;
     }
+    const struct asyncio *asyncio = asyncios_at(task->asyncio);
     task->links = registry->links - task->first_link;
-    task->status = TASK_TORN;
-    if (!equal)
+    note_coro(registry, index, reading.future.coro);
+    task->waiter = reading.future.waiter;
+    task->loop = reading.future.loop;
+    task->hash = reading.hash;
+    task->status = (uint8_t)status_of(registry, asyncio, &reading);
+    if (task->status != TASK_TORN)
+        read_edges(registry, index, asyncio, &reading.future);
+    else
+        task->glance = 0;
+}
+
+/* As it was, as far as a glance can tell? Then all but its edges is known. */
+static bool is_as_it_was(const struct registered *task, uint64_t glance)
+{
+    return glance && glance == task->glance && (task->status == TASK_WAITING || task->status == TASK_READY);
+}
+
+static void take_glance(struct registry *registry, uint32_t index, uint64_t glance)
+{
+    struct registered *task = &registry->tasks[index];
+    if (task->round == registry->round)
         return;
-    if (!first.future.coro) {
-        leave(registry, task, false);
+    if (!is_as_it_was(task, glance)) {
+        read_anew(registry, index, glance);
         return;
     }
-    note_coro(registry, index, first.future.coro);
-    task->waiter = first.future.waiter;
-    task->loop = first.future.loop;
-    task->hash = first.hash;
-    task->status = (uint8_t)status_of(registry, asyncio, &first);
-    if (task->status != TASK_TORN)
-        read_edges(registry, index, asyncio, &first.future);
+    task->round = registry->round;
+    find_edges(registry, index);
+}
+
+void registry_read(struct registry *registry, uint32_t index)
+{
+    if (registry->tasks[index].round != registry->round)
+        take_glance(registry, index, glance_at(registry, &registry->tasks[index]));
+}
+
+void registry_read_all(struct registry *registry)
+{
+    struct glance glances[GLANCE_BATCH];
+    for (uint32_t first = 0; first < registry->count;) { /* awaiters that were not known join at the end */
+        uint32_t count = 0;
+        while (count < GLANCE_BATCH && first + count < registry->count) {
+            const struct registered *task = &registry->tasks[first + count];
+            const struct asyncio *asyncio = asyncios_at(task->asyncio);
+            glances[count++] = (struct glance){.task = asyncio ? task->task : 0, .asyncio = asyncio};
+        }
+        glance_batch(registry->target, glances, count);
+        for (uint32_t i = 0; i < count; i++)
+            take_glance(registry, first + i, glances[i].hash);
+        first += count;
+    }
+}
+
+bool registry_need_links(struct registry *registry, uint32_t index)
+{
+    struct registered *task = &registry->tasks[index];
+    struct reading reading;
+    uint32_t first = registry->links;
+    if (task->linked == registry->round)
+        return true;
+    if (!read_once(registry, task, &reading, true) || reading.hash != task->hash || reading.future.waiter != task->waiter) {
+        registry->links = first;
+        return false;
+    }
+    task->linked = registry->round;
+    task->first_link = first;
+    task->links = registry->links - first;
+    return true;
 }
 
 bool registry_awaits_task(const struct registry *registry, const struct registered *task)
@@ -432,28 +600,56 @@ bool registry_is_as_read(struct registry *registry, uint32_t index)
 {
     struct registered *task = &registry->tasks[index];
     struct reading again;
+    if (task->glance)
+        return glance_at(registry, task) == task->glance;
     return read_once(registry, task, &again, false) && again.future.state == FUTURE_PENDING && again.future.waiter == task->waiter &&
-           again.future.coro == task->coro && again.hash == task->hash && again.links == task->links;
+           again.future.coro == task->coro && again.hash == task->hash;
 }
 
-uint32_t registry_executing_chain(struct registry *registry, const struct registered *task, uintptr_t coroutine, uint32_t *first)
+/* Upward from one that executes, over the frames that they were sent from. */
+static uint32_t executing_chain(struct registry *registry, const struct registered *task, uintptr_t coroutine, uint32_t first)
 {
     struct coro coro;
-    *first = registry->links;
     for (int i = 0; i < CHAIN_LONGEST && coroutine; i++) {
         if (!coros_read(registry->target, coroutine, &coro) || coro.state != CORO_EXECUTING || !add_link(registry, &coro))
-            break;
+            return 0;
         if (coroutine == task->coro) {
-            uint32_t links = registry->links - *first;
-            for (uint32_t a = *first, b = registry->links - 1; a < b; a++, b--) { /* outermost first */
+            for (uint32_t a = first, b = registry->links - 1; a < b; a++, b--) { /* outermost first */
                 struct link swapped = registry->link[a];
                 registry->link[a] = registry->link[b];
                 registry->link[b] = swapped;
             }
-            return links;
+            return registry->links - first;
         }
-        coroutine = coros_of_frame(registry->target, coro.previous);
+        coroutine = coro.previous ? coros_of_frame(registry->target, coro.previous) : 0;
     }
-    registry->links = *first;
     return 0;
+}
+
+/* Downward over what they await. */
+static uint32_t suspended_chain(struct registry *registry, const struct registered *task, uintptr_t coroutine, uint32_t first)
+{
+    struct coros_walk walk;
+    struct coro coro;
+    coros_begin(&walk, registry->target, task->coro, CHAIN_LONGEST);
+    while (coros_next(&walk, &coro) && add_link(registry, &coro))
+        if (coro.address == coroutine)
+            return registry->links - first;
+    return 0;
+}
+
+uint32_t registry_chain_down_to(struct registry *registry, const struct registered *task, uintptr_t coroutine, uint32_t *first)
+{
+    uint32_t links = 0;
+    *first = registry->links;
+    for (int i = 0; i < READINGS && !links; i++) { /* it may begin or end to execute meanwhile */
+        links = suspended_chain(registry, task, coroutine, *first);
+        if (links)
+            return links;
+        registry->links = *first;
+        links = executing_chain(registry, task, coroutine, *first);
+        if (!links)
+            registry->links = *first;
+    }
+    return links;
 }

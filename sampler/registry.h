@@ -9,7 +9,9 @@
  *
  * Reading: within a round each task is read once, when it is first needed: its
  * state, what it waits for, its chain of coroutines and the edges to those who
- * wait for it. Twice, and the two must be equal; what is not is TASK_TORN.
+ * wait for it. Twice, and the two must be equal; what is not is TASK_TORN. One that
+ * a glance shows to be as it was (sampler/cpython/glance.h) is not read again; its
+ * links are, if somebody asks for them.
  *
  * Runs in: [sampler]. Everything lives in the profiler's own heap and is bounded
  * by it; what finds no room is counted as skipped.
@@ -64,8 +66,12 @@ struct registered {
     uint32_t awaits_round; /* the round in which a pending task was found that it waits for */
     uintptr_t waiter, loop;
     uint64_t hash;         /* over the chain: coroutines and places */
-    uint32_t first_link, links;
+    uint32_t first_link, links; /* see registry_need_links */
+    uint32_t linked;       /* the round in which its links were read */
     uint32_t first_edge, edges;
+    uint64_t glance;       /* that of its last reading; 0: none */
+    uint8_t kept;          /* how its edges are found again (registry.c) */
+    uintptr_t kept_next;   /* ... and through what */
 
     /* lineage's, valid in `placed` (see sampler/lineage.c). */
     uint32_t placed;
@@ -100,15 +106,19 @@ void registry_begin_round(struct registry *registry);
 /* Reads the task if this round has not done so. May add tasks (awaiters) at the
  * end of the array, which may move it. */
 void registry_read(struct registry *registry, uint32_t index);
+/* Reads all of them, side by side. */
+void registry_read_all(struct registry *registry);
+/* Has the links of a task that was read in memory. False: it has changed since. */
+bool registry_need_links(struct registry *registry, uint32_t index);
 /* Whether a pending task that was read in this round is what it waits for: then it is no leaf. */
 bool registry_awaits_task(const struct registry *registry, const struct registered *task);
 /* Whether a task that was read is still as it was: chain, state, what it waits for. */
 bool registry_is_as_read(struct registry *registry, uint32_t index);
 const struct link *registry_links(const struct registry *registry, const struct registered *task);
 const struct edge *registry_edges(const struct registry *registry, const struct registered *task);
-/* The coroutines from the task's outermost to this one, which executes: a chain of
- * its own. Its number of links, at *first; 0: it cannot be told. */
-uint32_t registry_executing_chain(struct registry *registry, const struct registered *task, uintptr_t coroutine, uint32_t *first);
+/* The coroutines from the task's outermost to this one, as they are now: a chain of
+ * its own. Its number of links, at *first; 0: this one is not in the task's chain. */
+uint32_t registry_chain_down_to(struct registry *registry, const struct registered *task, uintptr_t coroutine, uint32_t *first);
 const struct link *registry_link(const struct registry *registry, uint32_t first);
 /* Lets those go that are TASK_GONE. Indices change. */
 void registry_end_round(struct registry *registry);

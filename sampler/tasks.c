@@ -368,13 +368,17 @@ static profile_stack make_stack(struct tasks *tasks, const struct registered *ta
     return task->status == TASK_READY ? stacks_push_marker(tasks->stacks, stack, "[ready]") : stack;
 }
 
+static bool is_kept(const struct registered *task, profile_stack base)
+{
+    return task->kept_stack != PROFILE_ROOT && task->kept_base == base && task->kept_hash == (task->hash ^ task->status);
+}
+
 static profile_stack stack_of(struct tasks *tasks, struct registered *task, profile_stack base)
 {
-    uint64_t hash = task->hash ^ task->status;
-    if (task->kept_stack == PROFILE_ROOT || task->kept_base != base || task->kept_hash != hash) {
+    if (!is_kept(task, base)) {
         task->kept_stack = make_stack(tasks, task, base);
         task->kept_base = base;
-        task->kept_hash = hash;
+        task->kept_hash = task->hash ^ task->status;
     }
     return task->kept_stack;
 }
@@ -412,11 +416,14 @@ static void carry(struct tasks *tasks, struct registered *task)
     tasks->repeatable = false;
 }
 
-static void add_leaf(struct tasks *tasks, uint32_t index, struct window *window, uint64_t now)
+/* False: it has changed since it was read. */
+static bool add_leaf(struct tasks *tasks, uint32_t index, struct window *window, uint64_t now)
 {
     const struct base *bases;
     uint32_t count = lineage_of(tasks->lineage, index, &bases);
     struct registered *task = registry_at(tasks->registry, index);
+    if (!(count == 1 && is_kept(task, bases[0].stack)) && !registry_need_links(tasks->registry, index))
+        return false;
     uint64_t ns = take_ns(tasks, task, now);
     for (uint32_t i = 0; i < count; i++)
         add_time(tasks, stack_of(tasks, task, bases[i].stack), ns, bases[i].share);
@@ -424,6 +431,7 @@ static void add_leaf(struct tasks *tasks, uint32_t index, struct window *window,
     tasks->leaves++;
     if (lineage_lacks_creator(tasks->lineage, index))
         window->counters.dropped[DROP_creator_unknown]++;
+    return true;
 }
 
 static void add_or_carry(struct tasks *tasks, uint32_t index, struct window *window, uint64_t now)
@@ -435,10 +443,8 @@ static void add_or_carry(struct tasks *tasks, uint32_t index, struct window *win
         take_ns(tasks, task, now); /* nothing wakes it */
         return;
     }
-    if (known && lineage_is_proven(tasks->lineage, index)) {
-        add_leaf(tasks, index, window, now);
+    if (known && lineage_is_proven(tasks->lineage, index) && add_leaf(tasks, index, window, now))
         return;
-    }
     if (known) {
         window->counters.ticks_due++;
         window->counters.dropped[DROP_torn]++;
@@ -481,8 +487,7 @@ static bool is_leaf(const struct tasks *tasks, const struct registered *task)
 static void place_all(struct tasks *tasks)
 {
     const struct base *bases;
-    for (uint32_t i = 0; i < registry_count(tasks->registry); i++)
-        registry_read(tasks->registry, i);
+    registry_read_all(tasks->registry);
     for (uint32_t i = 0; i < registry_count(tasks->registry); i++) {
         const struct registered *task = registry_at(tasks->registry, i);
         if (is_leaf(tasks, task) || task->status == TASK_RUNNING)

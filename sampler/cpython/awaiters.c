@@ -112,6 +112,17 @@ static bool is_wakeup(const struct py_target *target, uintptr_t builtin)
 
 /* --- one callback --- */
 
+/* Whether one thing more may be looked at. */
+static bool may_look(struct awaiters_walk *walk)
+{
+    if (walk->looked == AWAITERS_CALLBACKS) {
+        walk->cut = true;
+        return false;
+    }
+    walk->looked++;
+    return true;
+}
+
 static void push(struct awaiters_walk *walk, uintptr_t object)
 {
     struct future future;
@@ -121,6 +132,8 @@ static void push(struct awaiters_walk *walk, uintptr_t object)
         walk->cut = true;
         return;
     }
+    walk->between = object;
+    walk->betweens++;
     struct awaiters_level *level = &walk->level[walk->levels++];
     *level = (struct awaiters_level){.future = object, .callback0 = future.callback0};
     if (future.callbacks)
@@ -134,7 +147,7 @@ static void push_getters(struct awaiters_walk *walk, uintptr_t queue)
     uintptr_t future, deque = containers_attribute(walk->target, queue, GETTERS);
     if (!deque || !containers_deque_begin(&getters, walk->target, deque))
         return;
-    while (containers_deque_next(&getters, &future) && !walk->cut)
+    while (may_look(walk) && containers_deque_next(&getters, &future))
         push(walk, future);
 }
 
@@ -164,6 +177,7 @@ static uintptr_t take(struct awaiters_walk *walk, uintptr_t callback)
     const struct layout *layout = &target->layout;
     uintptr_t type = word(callback, layout->object_type), function = callback, self = 0;
     const struct row *row;
+    bool partial = false;
 
     if (type == target->cfunction_type)
         return is_wakeup(target, callback) ? word(callback, layout->cfunction_self) : 0;
@@ -171,7 +185,8 @@ static uintptr_t take(struct awaiters_walk *walk, uintptr_t callback)
         function = word(callback, layout->method_function);
         self = word(callback, layout->method_self);
     } else if (type != target->function_type) {
-        if (!type || !containers_type_is_named(target, type, "functools.partial"))
+        partial = type && containers_type_is_named(target, type, "functools.partial");
+        if (!partial)
             return 0;
         function = word(callback, layout->partial_function);
     }
@@ -188,7 +203,7 @@ static uintptr_t take(struct awaiters_walk *walk, uintptr_t callback)
     case ROUTE_ARGUMENT: {
         struct items arguments;
         uintptr_t tuple = word(callback, layout->partial_args);
-        if (type != target->function_type && tuple && containers_items(target, tuple, &arguments))
+        if (partial && tuple && containers_items(target, tuple, &arguments))
             follow(walk, row, containers_item(&arguments, 0));
         return 0;
     }
@@ -203,7 +218,8 @@ void awaiters_begin(struct awaiters_walk *walk, const struct py_target *target, 
 {
     walk->target = target;
     walk->asyncio = asyncio;
-    walk->levels = walk->looked = 0;
+    walk->levels = walk->looked = walk->betweens = 0;
+    walk->between = 0;
     walk->cut = false;
     walk->level[0] = (struct awaiters_level){.future = future->address, .callback0 = future->callback0};
     if (future->callbacks)
@@ -211,16 +227,17 @@ void awaiters_begin(struct awaiters_walk *walk, const struct py_target *target, 
     walk->levels = 1;
 }
 
-/* The next callback of the innermost level; 0 when it has no more. */
+/* The next callback of the innermost level; 0 when it has no more, or enough was
+ * looked at. A list that is torn may say that it is of any length. */
 static uintptr_t next_callback(struct awaiters_walk *walk, struct awaiters_level *level)
 {
     struct items pair;
     uintptr_t callback = level->callback0;
     if (callback) {
         level->callback0 = 0;
-        return callback;
+        return may_look(walk) ? callback : 0;
     }
-    while (level->next < level->callbacks.count) {
+    while (level->next < level->callbacks.count && may_look(walk)) {
         uintptr_t tuple = containers_item(&level->callbacks, level->next++);
         callback = tuple && containers_items(walk->target, tuple, &pair) ? containers_item(&pair, TUPLE_CALLBACK) : 0;
         if (callback)
@@ -237,10 +254,6 @@ bool awaiters_next(struct awaiters_walk *walk, struct awaiter *awaiter)
         if (!callback) {
             walk->levels--;
             continue;
-        }
-        if (walk->looked++ == AWAITERS_CALLBACKS) {
-            walk->cut = true;
-            return false;
         }
         uintptr_t task = take(walk, callback);
         if (task && closes(walk, task, future)) {

@@ -30,7 +30,7 @@
 
 enum {
     AWAITERS_LEVELS = 8,      /* futures between a task and its awaiter, at most */
-    AWAITERS_CALLBACKS = 4096 /* callbacks looked at in one walk */
+    AWAITERS_CALLBACKS = 4096 /* callbacks, and futures of queues, looked at in one walk */
 };
 
 struct awaiter {
@@ -48,6 +48,8 @@ struct awaiters_walk {
         uint32_t next;
     } level[AWAITERS_LEVELS];
     uint32_t levels, looked;
+    uintptr_t between;  /* the last future that stood between what was asked for and an awaiter ... */
+    uint32_t betweens;  /* ... and how many did so far */
     bool cut; /* a bound was hit: there may be more */
 };
 

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * glance: whether a suspended task is as it was, from as few words as prove it.
+ *
+ * A glance is a hash over the words that a task's stack is made of: its state,
+ * callbacks, what it waits for and whether that is pending; of each coroutine the
+ * object, its state, code and version, instruction, and what it awaits. Equal
+ * glances are equal stacks: there is nothing else in a stack. It costs about a
+ * third of reading the chain, and the tasks of a batch are read side by side, so
+ * that their memory is fetched at once.
+ *
+ * Not every task can be glanced at: one that executes, waits through an async
+ * generator or for a future that is more than a future (gather's), or is written in
+ * Python gives 0.
+ *
+ * Runs in: [sampler]. Reads through hooks/guard.h. Sources: as coros.h and asyncio.h.
+ */
+#ifndef APROF_SAMPLER_CPYTHON_GLANCE_H
+#define APROF_SAMPLER_CPYTHON_GLANCE_H
+
+#include <stdint.h>
+
+#include "sampler/cpython/asyncio.h"
+
+enum { GLANCE_BATCH = 16 };
+
+struct glance {
+    uintptr_t task;
+    const struct asyncio *asyncio;
+    uint64_t hash;     /* the result; 0: cannot be glanced at */
+    /* while it is taken */
+    uintptr_t at;      /* the object to be read next; 0: done */
+    uintptr_t waiter;  /* what the task waits for */
+    uint32_t links;
+};
+
+/* Fills in the hashes of `count` (at most GLANCE_BATCH) glances, whose task and asyncio are set. */
+void glance_batch(const struct py_target *target, struct glance *glance, uint32_t count);
+
+#endif
