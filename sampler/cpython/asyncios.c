@@ -31,8 +31,12 @@ static int slot_of(uintptr_t interp)
 
 const struct asyncio *asyncios_of(uintptr_t interp)
 {
-    int slot = slot_of(interp);
-    return slot < 0 ? NULL : asyncios_at((uint32_t)slot);
+    for (uint32_t i = 0; i < ASYNCIOS_MAX; i++) {
+        const struct asyncio *asyncio = asyncios_at(i); /* loaded once: a slot may become another's */
+        if (asyncio && asyncio->interp == interp)
+            return asyncio;
+    }
+    return NULL;
 }
 
 bool asyncios_any(void)
