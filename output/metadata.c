@@ -212,6 +212,7 @@ static void put_task_ticks(struct json *json, const struct counters *counters)
     key_number(json, "read", counters->task_ticks);
     key_number(json, "repeated", counters->task_repeats);
     key_number(json, "tasks", counters->task_reads);
+    key_number(json, "postponed", counters->task_postponed);
     key_number(json, "cpu_us", counters->task_cpu_ns / NS_PER_US);
     put_close(json, "}");
 }

@@ -13,9 +13,10 @@
  * A string that is not UTF-8 has U+FFFD for what is wrong with it. settings maps
  * names to strings; reader: "copy" or "syscall"; ended: one word of
  * SPOOL_ENDED_WORDS. Once there were ticks over asyncio tasks, "task_ticks"
- * {read,repeated,tasks,cpu_us} comes after tasks_skipped: ticks that read them,
- * ticks that repeated the one before since nothing had run, tasks read in all, and
- * CPU of sampler_cpu_us that this took. Where thread CPU clocks prove nothing, "clock": "coarse"
+ * {read,repeated,tasks,postponed,cpu_us} comes after tasks_skipped: ticks that read
+ * them, ticks that repeated the one before since nothing had run, tasks read in all,
+ * those of them whose time comes with the next reading since they changed meanwhile,
+ * and CPU of sampler_cpu_us that this took. Where thread CPU clocks prove nothing, "clock": "coarse"
  * comes before limits. Example (in the file one line; compared by
  * tests/unit/check_metadata.c):
  *

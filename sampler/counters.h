@@ -42,6 +42,7 @@ struct counters {
     uint64_t tasks_skipped;
     uint64_t task_ticks, task_repeats; /* over all tasks: that read them, and while nothing had run since the one before */
     uint64_t task_reads;     /* tasks read in them */
+    uint64_t task_postponed; /* of these, what was not in one piece: the time comes with the next reading */
     uint64_t task_cpu_ns;    /* CPU that they took, of sampler_cpu_ns */
     uint64_t sampler_cpu_ns; /* CPU of our thread */
     uint64_t handler_ns;     /* CPU in our handlers on application threads */

@@ -15,7 +15,7 @@
 
 enum {
     LOOPS_MAX = 64,          /* running at once */
-    SHARE_OF_CORE = 50,      /* a tick comes no sooner than so many times the CPU that the last one took */
+    SHARE_OF_CORE = 100,     /* a tick comes no sooner than so many times the CPU that the last one took */
     LONGEST_PAUSE_MS = 1000, /* ... but after this at the latest */
     STILL_MOST = 1 << 16     /* entries of what is repeated while nothing runs */
 };
@@ -445,10 +445,7 @@ static void add_or_carry(struct tasks *tasks, uint32_t index, struct window *win
     }
     if (known && lineage_is_proven(tasks->lineage, index) && add_leaf(tasks, index, window, now))
         return;
-    if (known) {
-        window->counters.ticks_due++;
-        window->counters.dropped[DROP_torn]++;
-    }
+    window->counters.task_postponed += known;
     carry(tasks, task);
 }
 
@@ -504,8 +501,7 @@ static void add_all_time(struct tasks *tasks, struct window *window, uint64_t no
         if (is_leaf(tasks, task)) {
             add_or_carry(tasks, i, window, now);
         } else if (task->status == TASK_TORN) {
-            window->counters.ticks_due++;
-            window->counters.dropped[DROP_torn]++;
+            window->counters.task_postponed++;
             carry(tasks, task);
         } else if (task->status == TASK_RUNNING || !registry_awaits_task(tasks->registry, task)) {
             take_ns(tasks, task, now);
