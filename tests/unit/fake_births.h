@@ -22,6 +22,7 @@ struct fake_births {
     uint32_t born, taken;
     uint64_t lost;
     uintptr_t hooked; /* type */
+    uintptr_t task, coroutine_of_task; /* what births_task_of knows */
     uint32_t dies_after; /* so many questions whether a maker lives, all die; 0: never */
 };
 
@@ -78,7 +79,7 @@ FAKE_WEAK bool births_is_hooked(uintptr_t task_type)
 
 FAKE_WEAK uintptr_t births_task_of(uintptr_t coroutine)
 {
-    return 0;
+    return coroutine == fake_births.coroutine_of_task ? fake_births.task : 0;
 }
 
 FAKE_WEAK bool births_next(struct birth *birth)
