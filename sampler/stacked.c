@@ -10,7 +10,8 @@
 
 enum {
     CHAIN_LONGEST = 16384, /* coroutines of one task */
-    CLIMB_HIGHEST = 8192   /* tasks, one above the other */
+    CLIMB_HIGHEST = 8192,  /* tasks, one above the other */
+    AWAITERS_TOLD = 8      /* awaiters of one task that are known again when reached in another way */
 };
 
 /* --- the running tasks --- */
@@ -62,12 +63,23 @@ static uint64_t mixed(uint64_t x)
     return x ^ x >> 33;
 }
 
+/* Whether the task is among these; from now on it is. */
+static bool is_known(uintptr_t *tasks, uint32_t room, uint32_t count, uintptr_t task)
+{
+    for (uint32_t i = 0; i < room && i < count; i++)
+        if (tasks[i] == task)
+            return true;
+    tasks[count % room] = task;
+    return false;
+}
+
 /* One of the tasks that wait for this one, each as likely; 0: nobody does. */
 static bool choose_awaiter(struct stacked_walk *walk, uintptr_t task, struct awaiter *chosen)
 {
     struct awaiters_walk awaiters;
     struct awaiter awaiter;
     struct future future;
+    uintptr_t told[AWAITERS_TOLD];
     uint32_t found = 0;
 
     *chosen = (struct awaiter){0};
@@ -75,7 +87,7 @@ static bool choose_awaiter(struct stacked_walk *walk, uintptr_t task, struct awa
         return false;
     awaiters_begin(&awaiters, walk->frames.target, walk->asyncio, &future);
     while (awaiters_next(&awaiters, &awaiter)) {
-        if (awaiter.task == chosen->task)
+        if (is_known(told, AWAITERS_TOLD, found, awaiter.task))
             continue;
         walk->seed = mixed(walk->seed + 0x9e3779b97f4a7c15u);
         if (walk->seed % ++found == 0)
@@ -98,34 +110,48 @@ static bool measure_chain(const struct stacked_walk *walk, uintptr_t coro, uintp
     return chain.end == COROS_OTHER || (chain.end == COROS_FUTURE && chain.awaited == waits_for);
 }
 
+/* Whether the climb was at this task before: a small circle at once, a larger one
+ * after some rounds (Brent's way: a task is kept at each power of two). */
+static bool is_circle(struct stacked_walk *walk, uintptr_t task)
+{
+    if (is_known(walk->passed, STACKED_PASSED, walk->climbed, task) || task == walk->slow)
+        return true;
+    if ((walk->climbed & (walk->climbed - 1)) == 0)
+        walk->slow = task;
+    return false;
+}
+
 /* Gives out what the climb comes to next; false: it ends here. */
 static bool climb(struct stacked_walk *walk, struct stacked *entry)
 {
     struct awaiter awaiter;
     uintptr_t waiter, coro;
+    uint32_t frames;
 
-    if (!choose_awaiter(walk, walk->climbing, &awaiter)) {
+    if (walk->inner >= walk->frames.limit)
+        return false;
+    if (walk->climbed == CLIMB_HIGHEST || !choose_awaiter(walk, walk->climbing, &awaiter)) {
         walk->torn = true;
         return false;
     }
     if (!awaiter.task)
         return false;
-    if (awaiter.task == walk->slow || walk->climbed == CLIMB_HIGHEST) {
+    if (is_circle(walk, awaiter.task)) {
         walk->climbing = 0;
         *entry = (struct stacked){.kind = STACKED_CYCLE};
         return true;
     }
     if (!asyncio_waiter(walk->frames.target, walk->asyncio, awaiter.task, &waiter, &coro) || waiter != awaiter.through ||
-        !measure_chain(walk, coro, waiter, &walk->chain_left)) {
+        !measure_chain(walk, coro, waiter, &frames)) {
         walk->torn = true;
         return false;
     }
-    if ((walk->climbed & (walk->climbed - 1)) == 0) /* at 0, 1, 2, 4, 8 ...: Brent's way to notice a circle */
-        walk->slow = awaiter.task;
     walk->climbed++;
+    walk->inner += frames;
+    walk->chain_left = frames;
     walk->climbing = awaiter.task;
     walk->chain = coro;
-    *entry = (struct stacked){.kind = STACKED_CHAIN, .task = awaiter.task, .frames = walk->chain_left};
+    *entry = (struct stacked){.kind = STACKED_CHAIN, .task = awaiter.task, .frames = frames};
     return true;
 }
 
@@ -155,7 +181,7 @@ void stacked_begin(struct stacked_walk *walk, const struct py_target *target, co
     frames_begin(&walk->frames, target, tstate, limit);
     walk->asyncio = asyncio;
     walk->seed = seed;
-    walk->runs = walk->climbed = walk->chain_left = 0;
+    walk->runs = walk->climbed = walk->inner = walk->chain_left = 0;
     walk->generator = walk->climbing = walk->slow = walk->chain = 0;
     walk->chosen = walk->torn = false;
     if (asyncio)

@@ -41,7 +41,10 @@ struct stacked {
     uint32_t frames;     /* STACKED_CHAIN */
 };
 
-enum { STACKED_RUNNING = 8 }; /* running tasks of an interpreter that are looked at */
+enum {
+    STACKED_RUNNING = 8, /* running tasks of an interpreter that are looked at */
+    STACKED_PASSED = 8   /* tasks of a circle of awaiters that each show once; of a larger one some show again */
+};
 
 struct stacked_walk {
     struct frames_walk frames;
@@ -53,15 +56,17 @@ struct stacked_walk {
     uint32_t runs;
     uintptr_t generator;            /* the last frame's, if one owned it; else 0 */
     uintptr_t climbing;             /* the task whose awaiter is to be found next; 0: none */
-    uintptr_t slow;                 /* a task passed on the way up, to notice a circle */
+    uintptr_t passed[STACKED_PASSED], slow; /* tasks passed on the way up, to notice a circle */
     uint32_t climbed;
+    uint32_t inner;                 /* frames of chains in all */
     uintptr_t chain;                /* the next coroutine of the chain that is being given out */
     uint32_t chain_left;
     bool chosen;                    /* one of several awaiters was shown */
     bool torn;                      /* ancestry is missing: it could not be read as one piece */
 };
 
-/* seed: any number. limit: frames of the thread read at most. */
+/* seed: any number. limit: frames of the thread read at most; once the chains have
+ * as many, no further awaiter is sought. */
 void stacked_begin(struct stacked_walk *walk, const struct py_target *target, const struct asyncio *asyncio, uintptr_t tstate,
                    uint32_t limit, uint64_t seed);
 /* The next entry; false at the end: walk->frames.end says which. */
