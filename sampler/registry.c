@@ -216,7 +216,8 @@ void registry_born(struct registry *registry, const struct birth *birth, uint8_t
     struct registered *task = &registry->tasks[index];
     become_another(registry, task);
     task->asyncio = asyncio;
-    task->coro = 0; /* its old slot in by_coro finds another address, or nobody */
+    task->coro = 0;   /* its old slot in by_coro finds another address, or nobody */
+    task->glance = 0; /* the same to the last bit, it is another task all the same */
     size_t bytes = birth->count * sizeof *task->makers;
     if (birth->count && (task->makers = mem_alloc(bytes))) {
         memcpy(task->makers, birth->maker, bytes);
