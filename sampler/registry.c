@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "hooks/guard.h"
 #include "hooks/mem.h"
 #include "sampler/cpython/asyncios.h"
 #include "sampler/cpython/awaiters.h"
@@ -14,21 +15,20 @@ enum {
     READINGS = 2,          /* of a task that changed while it was read */
     UNBORN_ROUNDS = 100,   /* until an object whose __init__ does not end is no task */
     CHAIN_LONGEST = 16384, /* coroutines of one task */
-    SHARED = 256,          /* futures between whose awaiters are remembered within a round; a power of two */
+    SHARED = 256,          /* callbacks that are remembered within a round; a power of two */
     FIRST_ROOM = 256
 };
 
 /* How the edges of a task that has not changed are found again. */
 enum kept {
-    KEPT_NOT,    /* by the whole walk */
-    KEPT_NONE,   /* it has no callbacks: nobody waits */
-    KEPT_DIRECT, /* one task waits for it: kept_next */
-    KEPT_VIA     /* those who wait for one future that stands between: kept_next */
+    KEPT_NOT,   /* by the whole walk */
+    KEPT_NONE,  /* it has no callbacks: nobody waits */
+    KEPT_DIRECT /* one task waits for it: kept_next */
 };
 
-/* Edges that all who lead to one future share. */
+/* Edges that all with the same callback share. */
 struct shared {
-    uintptr_t future;
+    uintptr_t callback;
     uint32_t round, first_edge, edges;
 };
 
@@ -98,13 +98,18 @@ static uint32_t slot_of(const struct registry *registry, uintptr_t address)
     return (uint32_t)(address * 0x9e3779b97f4a7c15u >> 32) & (registry->slots - 1);
 }
 
+static bool has_left(const struct registry *registry, const struct registered *task)
+{
+    return task->status == TASK_GONE && task->round == registry->round;
+}
+
 static uint32_t find_in(const struct registry *registry, const uint32_t *index, uintptr_t address, bool by_coro)
 {
     if (!registry->slots || !address)
         return NO_TASK;
     for (uint32_t at = slot_of(registry, address); index[at]; at = (at + 1) & (registry->slots - 1)) {
         const struct registered *task = &registry->tasks[index[at] - 1];
-        if ((by_coro ? task->coro : task->task) == address)
+        if (by_coro ? task->coro == address && !has_left(registry, task) : task->task == address)
             return index[at] - 1;
     }
     return NO_TASK;
@@ -115,9 +120,14 @@ uint32_t registry_find(const struct registry *registry, uintptr_t task)
     return find_in(registry, registry->by_task, task, false);
 }
 
-uint32_t registry_find_coro(const struct registry *registry, uintptr_t coro)
+/* One that ended meanwhile may still be listed, and its coroutine's address be that
+ * of another's: who is found must have been read. */
+uint32_t registry_find_coro(struct registry *registry, uintptr_t coro)
 {
-    return find_in(registry, registry->by_coro, coro, true);
+    uint32_t index;
+    while ((index = find_in(registry, registry->by_coro, coro, true)) != NO_TASK && registry->tasks[index].round != registry->round)
+        registry_read(registry, index);
+    return index;
 }
 
 static void put_into(const struct registry *registry, uint32_t *index, uintptr_t address, uint32_t task)
@@ -371,8 +381,7 @@ static void walk_edges(struct registry *registry, uint32_t first, struct awaiter
 }
 
 /* What the only edge of a task shows of how to find it again. */
-static void keep_edges(struct registered *task, const struct edge *edge, uintptr_t awaiter, const struct awaiters_walk *walk,
-                       const struct future *future)
+static void keep_edges(struct registered *task, const struct edge *edge, uintptr_t awaiter, const struct future *future)
 {
     task->kept = KEPT_NOT;
     if (!future->callback0 && !future->callbacks) {
@@ -380,42 +389,38 @@ static void keep_edges(struct registered *task, const struct edge *edge, uintptr
     } else if (task->edges == 1 && edge->through == task->task) {
         task->kept = KEPT_DIRECT;
         task->kept_next = awaiter;
-    } else if (task->edges && walk->betweens == 1 && walk->between == edge->through) {
-        task->kept = KEPT_VIA;
-        task->kept_next = edge->through;
     }
+}
+
+/* A function that is the only callback: gather and wait give the same to all of
+ * their members, and it leads all of them to the same awaiters. It lives as long as
+ * any of these waits, so within a round its address stands for it. */
+static struct shared *shared_by(struct registry *registry, const struct future *future)
+{
+    uint64_t type;
+    if (!future->callback0 || future->callbacks ||
+        !guard_word(future->callback0 + (uintptr_t)registry->target->layout.object_type, &type) || type != registry->target->function_type)
+        return NULL;
+    return &registry->shared[future->callback0 * 0x9e3779b97f4a7c15u >> 40 & (SHARED - 1)];
 }
 
 static void read_edges(struct registry *registry, uint32_t index, const struct asyncio *asyncio, const struct future *future)
 {
-    struct awaiters_walk walk;
+    struct shared *shared = shared_by(registry, future);
     uint32_t first = registry->edges;
-    awaiters_begin(&walk, registry->target, asyncio, future);
-    walk_edges(registry, first, &walk, registry->tasks[index].asyncio);
-    struct registered *task = &registry->tasks[index];
-    const struct edge *edge = &registry->edge[first];
-    task->first_edge = first;
-    task->edges = registry->edges - first;
-    keep_edges(task, edge, task->edges ? registry->tasks[edge->awaiter].task : 0, &walk, future);
-}
-
-/* The edges of all that lead to this future, found once a round. */
-static const struct shared *share_edges(struct registry *registry, uintptr_t between, uint8_t asyncio)
-{
-    struct shared *shared = &registry->shared[between * 0x9e3779b97f4a7c15u >> 40 & (SHARED - 1)];
     struct awaiters_walk walk;
-    struct future future;
-    if (shared->future == between && shared->round == registry->round)
-        return shared;
-    if (!asyncio_read(registry->target, asyncios_at(asyncio), between, &future))
-        return NULL;
-    *shared = (struct shared){.future = between, .round = registry->round, .first_edge = registry->edges};
-    if (future.state == FUTURE_PENDING) {
-        awaiters_begin(&walk, registry->target, asyncios_at(asyncio), &future);
-        walk_edges(registry, shared->first_edge, &walk, asyncio);
+
+    if (!shared || shared->callback != future->callback0 || shared->round != registry->round) {
+        awaiters_begin(&walk, registry->target, asyncio, future);
+        walk_edges(registry, first, &walk, registry->tasks[index].asyncio);
+        if (shared)
+            *shared = (struct shared){future->callback0, registry->round, first, registry->edges - first};
     }
-    shared->edges = registry->edges - shared->first_edge;
-    return shared;
+    struct registered *task = &registry->tasks[index];
+    task->first_edge = shared ? shared->first_edge : first;
+    task->edges = shared ? shared->edges : registry->edges - first;
+    const struct edge *edge = &registry->edge[task->first_edge];
+    keep_edges(task, edge, task->edges ? registry->tasks[edge->awaiter].task : 0, future);
 }
 
 /* The edge to the one task that waited for this one, if it still does. */
@@ -439,17 +444,10 @@ static void find_edges(struct registry *registry, uint32_t index)
 {
     struct registered *task = &registry->tasks[index];
     const struct asyncio *asyncio = asyncios_at(task->asyncio);
-    const struct shared *shared;
     struct future future;
     task->edges = 0;
     if (task->kept == KEPT_NONE || (task->kept == KEPT_DIRECT && find_direct(registry, index)))
         return;
-    if (task->kept == KEPT_VIA && (shared = share_edges(registry, task->kept_next, task->asyncio))) {
-        task = &registry->tasks[index];
-        task->first_edge = shared->first_edge;
-        task->edges = shared->edges;
-        return;
-    }
     if (asyncio_read(registry->target, asyncio, task->task, &future))
         read_edges(registry, index, asyncio, &future);
 }

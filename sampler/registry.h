@@ -94,8 +94,8 @@ uint32_t registry_count(const struct registry *registry);
 struct registered *registry_at(const struct registry *registry, uint32_t index);
 /* NO_TASK: not known. */
 uint32_t registry_find(const struct registry *registry, uintptr_t task);
-/* The task that was made of this coroutine. */
-uint32_t registry_find_coro(const struct registry *registry, uintptr_t coro);
+/* The task that was made of this coroutine and lives; it was read in this round. */
+uint32_t registry_find_coro(struct registry *registry, uintptr_t coro);
 /* Finds or adds. NO_TASK: no room (counted). */
 uint32_t registry_add(struct registry *registry, uintptr_t task, uint8_t asyncio);
 /* A birth: another task, whatever was known at this address. */
