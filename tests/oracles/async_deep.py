@@ -4,13 +4,15 @@
     async_deep.py coroutines|tasks COUNT SECONDS
 
 The outermost is link_COUNT, the innermost link_0, which waits SECONDS and then
-computes half as long.
+computes until half as long has passed.
 """
 import asyncio
 import sys
+import time
 
 from async_truth import burn, leave, named
 
+used = []
 count, seconds = int(sys.argv[2]), float(sys.argv[3])
 wrap = asyncio.create_task if sys.argv[1] == "tasks" else (lambda coroutine: coroutine)
 sys.setrecursionlimit(4 * count + 1000)
@@ -21,7 +23,9 @@ async def link(number):
         await wrap(links[number - 1](number - 1))
     else:
         await asyncio.sleep(seconds)
-        burn(seconds / 2)
+        before = time.thread_time()
+        burn(seconds / 2, time.monotonic)
+        used.append(time.thread_time() - before)
 
 
 links = [named("link_%d" % number, link) for number in range(count + 1)]
@@ -32,4 +36,4 @@ async def main():
 
 
 asyncio.run(main())
-leave({"count": count, "seconds": seconds})
+leave({"count": count, "seconds": seconds, "cpu": used[0]})

@@ -53,12 +53,17 @@ def resident():
         return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-async def masses(count):
-    sizes = []
-    for n in range(int(count) // 100):
-        await asyncio.gather(*(bear("mass", 0, name="request %d of %s" % (100 * n + i, "x" * (n % 50))) for i in range(100)))
-        if n % (int(count) // 1000) == 0:
+async def bears_many(count, sizes, dice):
+    """One after the other, so that one is alive at every moment."""
+    for n in range(count):
+        await bear("mass", dice.uniform(0, 0.006), name="request %d of %s" % (n, "x" * dice.randrange(50)))
+        if sizes is not None and n % (count // 50) == 0:
             sizes.append(resident())
+
+
+async def masses(count):
+    sizes, dice = [], random.Random(5)
+    await asyncio.gather(*(bears_many(int(count) // 100, None if n else sizes, dice) for n in range(100)))
     return sizes
 
 
@@ -80,11 +85,11 @@ async def cycle_c():
 
 
 async def leafy_a():
-    await asyncio.gather(tasks["lb"], tasks["lx"])
+    await tasks["lb"]
 
 
 async def leafy_b():
-    await tasks["la"]
+    await asyncio.gather(tasks["la"], tasks["lx"])
 
 
 async def leafy_x(seconds):

@@ -449,7 +449,7 @@ async def condition(cell):
 
 
 @construct("T to_thread", forms="-", waits_only=True)
-async def to_thread(cell):
+async def in_thread(cell):
     await asyncio.to_thread(blocks, SECONDS)
 
 
