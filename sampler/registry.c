@@ -216,6 +216,31 @@ static void become_another(struct registry *registry, struct registered *task)
     task->kept_stack = PROFILE_ROOT;
 }
 
+/* Its coroutine tells a task from another one at the same address. */
+static void note_coro(struct registry *registry, uint32_t index, uintptr_t coro)
+{
+    struct registered *task = &registry->tasks[index];
+    if (task->coro == coro)
+        return;
+    if (task->coro)
+        become_another(registry, task);
+    task->coro = coro;
+    put_into(registry, registry->by_coro, coro, index);
+    if (++registry->coros > registry->slots / 4 * 3)
+        index_all(registry);
+}
+
+/* A task that nobody has read yet may have made others: its coroutine is noted at
+ * once, if its __init__ has run. */
+static void note_coro_of_birth(struct registry *registry, uint32_t index)
+{
+    const struct registered *task = &registry->tasks[index];
+    const struct asyncio *asyncio = asyncios_at(task->asyncio);
+    uintptr_t waiter, coro;
+    if (asyncio && asyncio_waiter(registry->target, asyncio, task->task, &waiter, &coro) && coro)
+        note_coro(registry, index, coro);
+}
+
 void registry_born(struct registry *registry, const struct birth *birth, uint8_t asyncio)
 {
     uint32_t index = registry_find(registry, birth->task);
@@ -233,6 +258,7 @@ void registry_born(struct registry *registry, const struct birth *birth, uint8_t
         memcpy(task->makers, birth->maker, bytes);
         task->makers_count = (uint16_t)birth->count;
     }
+    note_coro_of_birth(registry, index);
 }
 
 void registry_begin_round(struct registry *registry)
@@ -450,20 +476,6 @@ static void find_edges(struct registry *registry, uint32_t index)
         return;
     if (asyncio_read(registry->target, asyncio, task->task, &future))
         read_edges(registry, index, asyncio, &future);
-}
-
-/* Its coroutine tells a task from another one at the same address. */
-static void note_coro(struct registry *registry, uint32_t index, uintptr_t coro)
-{
-    struct registered *task = &registry->tasks[index];
-    if (task->coro == coro)
-        return;
-    if (task->coro)
-        become_another(registry, task);
-    task->coro = coro;
-    put_into(registry, registry->by_coro, coro, index);
-    if (++registry->coros > registry->slots / 4 * 3)
-        index_all(registry);
 }
 
 /* It is done, or no task; unless its birth was seen and its __init__ not yet: the
