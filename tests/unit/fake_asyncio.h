@@ -345,7 +345,6 @@ static inline void fake_task_runs(struct fake_world *world, uint32_t task, int l
 static inline void fake_task_is_done(struct fake_world *world, uint32_t task)
 {
     fake_future_state(world, fake_task_at(task), FUTURE_FINISHED);
-    fake_world_word(world, fake_task_at(task), world->target.layout.task_coro, 0);
     fake_task_waiter(world, task, 0);
 }
 
