@@ -35,6 +35,7 @@ struct filling {
     uint32_t chain_frames; /* of the chain that is being filled in, what there is room for, ... */
     uint32_t chain_left;   /* ... what is left of that, ... */
     uint32_t chain_skip;   /* ... and how many of its outermost there is no room for */
+    bool torn;             /* a chain ended before it was filled in */
 };
 
 static void add_frame(struct filling *filling, struct stack_entry entry)
@@ -50,6 +51,7 @@ static void open_chain(struct filling *filling, uint32_t frames)
 {
     struct stack_copy *copy = filling->copy;
     uint32_t room = copy->cut ? 0 : copy->depth - copy->frames;
+    filling->torn = filling->torn || filling->chain_left;
     filling->chain_skip = frames > room ? frames - room : 0;
     filling->chain_frames = filling->chain_left = frames - filling->chain_skip;
     copy->cut += filling->chain_skip;
@@ -105,7 +107,7 @@ enum frames_end stacks_capture(struct stack_copy *copy, const struct py_target *
     stacked_begin(&walk, target, asyncios_of(states_interp(target, tstate)), tstate, copy->depth * WALK_FACTOR, seed);
     while (stacked_next(&walk, &entry))
         take(&filling, &entry);
-    copy->end = filling.chain_left ? FRAMES_TORN : walk.frames.end;
+    copy->end = filling.torn || filling.chain_left ? FRAMES_TORN : walk.frames.end;
     copy->chosen = walk.chosen;
     copy->torn_awaiter = walk.torn;
     if (stacks_is_whole(copy->end) && copy->frames == 0)
@@ -277,7 +279,7 @@ profile_stack stacks_intern_task(struct stacks *stacks, const struct stack_copy 
 profile_stack stacks_intern_driver(struct stacks *stacks, const struct stack_copy *copy, bool *sure)
 {
     profile_stack stack = begin_stack(stacks, copy);
-    *sure = true;
+    *sure = !copy->cut;
     for (uint32_t i = copy->frames; i-- > 0;) {
         profile_frame frame = known_frame(stacks, &copy->entry[i]);
         if ((copy->task && i < copy->task_frames) || profile_frame_flags(stacks->profile, frame) & (CODE_LOOP | CODE_HANDLE))

@@ -85,7 +85,7 @@ profile_stack stacks_push_truncated(struct stacks *stacks, uint32_t frames);
 /* A marker more: [ready], [cycle]. */
 profile_stack stacks_push_marker(struct stacks *stacks, profile_stack parent, const char *marker);
 /* The frames that drive the loop of this stack's thread: what is below _run_once, or below the task that runs.
- * sure is false where neither is there: then it is the whole stack. */
+ * sure is false where neither is there: then it is the whole stack; and where frames were cut at the root end. */
 profile_stack stacks_intern_driver(struct stacks *stacks, const struct stack_copy *copy, bool *sure);
 
 #endif

@@ -42,12 +42,16 @@ struct recording {
     uint32_t frames, entries, cut;
     uint32_t chain_at, chain_frames; /* the chain that is being written: its header's place, its frames so far */
     uint32_t chain_skip;             /* frames at its outer end that are left out still */
+    bool awaited;                    /* the task that ended last has a chain */
 };
+
+/* Where nothing more fits, it is still told where a task ends, that it is awaited, and of a circle. */
+enum { FRAME_WORDS = 3, MARKER_WORDS = 4 };
 
 static bool put_frame(struct recording *record, const struct py_code *code, int32_t lasti)
 {
     bool settled = codes_settle(tick.options.target, code);
-    if (ring_room(record->ring, record->opened) < 3)
+    if (ring_room(record->ring, record->opened) < FRAME_WORDS + MARKER_WORDS)
         return false;
     ring_put(record->ring, (settled ? RING_SETTLED : RING_UNSETTLED) | (uint64_t)(uint32_t)lasti << 32);
     ring_put(record->ring, code->identity);
@@ -70,12 +74,14 @@ static void take_frame(struct recording *record, const struct stacked *entry)
 static void open_chain(struct recording *record, uint32_t frames)
 {
     uint32_t left = record->cut ? 0 : tick.options.depth - record->frames;
-    uint32_t room = ring_room(record->ring, record->opened) / 3;
-    uint32_t keep = room && left < room - 1 ? left : room ? room - 1 : 0;
+    uint32_t words = ring_room(record->ring, record->opened);
+    uint32_t room = words > MARKER_WORDS ? (words - 1 - MARKER_WORDS) / FRAME_WORDS : 0;
+    uint32_t keep = left < room ? left : room;
     record->chain_frames = 0;
     record->chain_skip = frames > keep ? frames - keep : 0;
-    if (keep == 0)
+    if ((keep == 0 && record->awaited) || words == 0)
         return;
+    record->awaited = true;
     record->chain_at = record->ring->writing - record->opened;
     ring_put(record->ring, RING_CHAIN);
     record->entries++;
@@ -93,7 +99,7 @@ static void take_inner(struct recording *record, const struct stacked *entry)
 
 static void take_marker(struct recording *record, uint64_t tag, uintptr_t task)
 {
-    if (record->cut || ring_room(record->ring, record->opened) < 2)
+    if (ring_room(record->ring, record->opened) < 2)
         return;
     ring_put(record->ring, tag);
     if (task)
@@ -114,6 +120,7 @@ static void take_entry(struct recording *record, const struct stacked *entry)
         take_inner(record, entry);
         break;
     case STACKED_TASK:
+        record->awaited = false;
         take_marker(record, RING_TASK, entry->task);
         break;
     case STACKED_CYCLE:
@@ -151,7 +158,7 @@ static void write_record(struct thread *self, uintptr_t tstate, const void *ucon
                      (interrupted_in_syscall(ucontext) ? RING_IN_SYSCALL : 0);
 
     record.opened = ring_open(ring);
-    if (ring_room(ring, record.opened) < RING_HEADER_WORDS + 3) {
+    if (ring_room(ring, record.opened) < RING_HEADER_WORDS + FRAME_WORDS + MARKER_WORDS) {
         drop(&self->dropped_full);
         return;
     }

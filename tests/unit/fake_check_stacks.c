@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: MIT
  * stacks: passes over a thread's frames, whole, cut and torn, and what they
- * become in the profile. */
+ * become in the profile; and records of CPU ticks, which must say the same. */
 #include "sampler/stacks.h"
 
+#include <pthread.h>
+#include <unistd.h>
+
 #include "hooks/mem.h"
-#include "tests/unit/fake_python.h"
+#include "hooks/real.h"
+#include "hooks/sigaction.h"
+#include "hooks/threads.h"
+#include "sampler/tick.h"
+#include "tests/unit/fake_births.h"
+#include "tests/unit/fake_thread.h"
 
 #define TSTATE 0x50000000u
 #define CFRAME 0x51000000u
@@ -332,6 +340,360 @@ START_TEST(overflow_has_no_flags)
 }
 END_TEST
 
+/* --- tasks --- */
+
+#define TASKS 16
+#define LIBRARY_EVENTS LIBRARY "asyncio/events.py"
+#define LIBRARY_EVENT_LOOP LIBRARY "asyncio/base_events.py"
+
+static struct fake_world world;
+static struct fake_thread thread;
+
+/* A loop's thread: task 0, of two coroutines, runs a function. */
+static void start_task(int minor)
+{
+    fake_asyncio_start(&world, minor, TASKS, 1 << 20);
+    fake_births_reset();
+    ck_assert_int_eq(mem_init((size_t)64 << 20), 0);
+    ck_assert_int_eq(codes_start(), 0);
+    stacks = (struct stacks){.profile = profile_new(), .paths = {.full = true}, .target = &world.target};
+    stacks.unknown = profile_intern(stacks.profile, "[unknown]", 9, 0);
+    thread = fake_thread_of(&world);
+    fake_call(&thread, fake_function(&world.target, 0, "main", "/app/m.py"));
+    fake_call(&thread, fake_function(&world.target, 1, "BaseEventLoop._run_once", LIBRARY_EVENT_LOOP));
+    fake_call(&thread, fake_function(&world.target, 2, "Handle._run", LIBRARY_EVENTS));
+    fake_task(&world, 0, 2);
+    fake_step(&thread, 0, 2);
+    fake_call(&thread, fake_function(&world.target, 3, "work", "/app/m.py"));
+}
+
+static void awaited_by(uint32_t task, int levels, uint32_t other)
+{
+    fake_task(&world, task, levels);
+    fake_task_awaits(&world, task, levels, other);
+}
+
+static void publish(void)
+{
+    ck_assert_int_ge(asyncios_publish(&world.asyncio), 0);
+}
+
+/* The thread is ours, so that it can tick. */
+static void place_thread(uintptr_t task)
+{
+    struct fake tstate = fake_tstate_new(&thread, task);
+    fake_put_word(&tstate, world.target.layout.thread_native_id, (uint64_t)gettid());
+    fake_put_word(&tstate, world.target.layout.thread_id, (uint64_t)pthread_self());
+    fake_place(&tstate);
+    publish();
+}
+
+static struct stack_copy *captured(uint32_t depth, uint64_t seed)
+{
+    struct stack_copy *taken = stacks_new_copy(depth);
+    ck_assert(stacks_is_whole(stacks_capture(taken, &world.target, FAKE_TSTATE_AT, seed)));
+    return taken;
+}
+
+static const char *functions(profile_stack stack)
+{
+    return fake_functions(stacks.profile, stack);
+}
+
+START_TEST(awaiters_stand_between_a_task_and_its_loop)
+{
+    start_task(_i);
+    awaited_by(1, 2, 0);
+    awaited_by(2, 1, 1);
+    place_thread(fake_task_at(0));
+    copy = captured(32, 1);
+    ck_assert_str_eq(functions(stacks_intern(&stacks, copy)), "main;BaseEventLoop._run_once;Handle._run;t2.0;t1.0;t1.1;t0.0;t0.1;work");
+    ck_assert_uint_eq(copy->task, fake_task_at(0));
+    ck_assert_uint_eq(copy->task_frames, 6);
+    ck_assert(copy->awaited && !copy->cycle && !copy->chosen && !copy->torn_awaiter);
+}
+END_TEST
+
+START_TEST(the_stack_of_a_task)
+{
+    bool sure;
+    start_task(_i);
+    place_thread(fake_task_at(0));
+    copy = captured(32, 1);
+    ck_assert(copy->task && !copy->awaited);
+    ck_assert_str_eq(functions(stacks_intern_task(&stacks, copy, PROFILE_ROOT)), "main;t0.0;t0.1;work");
+    profile_stack base = stacks_push_marker(&stacks, PROFILE_ROOT, "[base]");
+    ck_assert_str_eq(functions(stacks_intern_task(&stacks, copy, base)), "[base];t0.0;t0.1;work");
+    ck_assert_str_eq(functions(stacks_intern_driver(&stacks, copy, &sure)), "main");
+    ck_assert(sure);
+    ck_assert_str_eq(functions(stacks_intern(&stacks, copy)), "main;BaseEventLoop._run_once;Handle._run;t0.0;t0.1;work");
+}
+END_TEST
+
+START_TEST(a_thread_without_a_task_has_no_stack_of_one)
+{
+    bool sure;
+    start_task(_i);
+    place_thread(0);
+    copy = captured(32, 1);
+    ck_assert_uint_eq(copy->task, 0);
+    ck_assert_uint_eq(stacks_intern_task(&stacks, copy, PROFILE_ROOT), PROFILE_ROOT);
+    ck_assert_str_eq(functions(stacks_intern_driver(&stacks, copy, &sure)), "main");
+    ck_assert(sure); /* by _run_once */
+}
+END_TEST
+
+/* uvloop has no _run_once: its driver is what is below the task. */
+START_TEST(a_driver_that_nothing_names)
+{
+    bool sure;
+    start_task(_i);
+    fake_function(&world.target, 1, "run", "/app/m.py");
+    fake_function(&world.target, 2, "call", "/app/m.py");
+    place_thread(fake_task_at(0));
+    ck_assert_str_eq(functions(stacks_intern_driver(&stacks, captured(32, 1), &sure)), "main;run;call");
+    ck_assert(sure);
+    place_thread(0);
+    ck_assert_str_eq(functions(stacks_intern_driver(&stacks, captured(32, 1), &sure)), "main;run;call;t0.0;t0.1;work");
+    ck_assert(!sure);
+}
+END_TEST
+
+/* Two wait: the same of them with the same seed. */
+START_TEST(passes_with_one_seed_are_equal)
+{
+    int differ = 0;
+    start_task(_i);
+    awaited_by(1, 1, 0);
+    awaited_by(2, 1, 0);
+    place_thread(fake_task_at(0));
+    const struct stack_copy *first = captured(32, 0);
+    for (uint64_t seed = 0; seed < 64; seed++) {
+        copy = captured(32, seed);
+        ck_assert(copy->chosen && copy->awaited);
+        ck_assert(stacks_equal(copy, captured(32, seed)));
+        differ += !stacks_equal(first, copy);
+    }
+    ck_assert_int_gt(differ, 16);
+    ck_assert_int_lt(differ, 48);
+}
+END_TEST
+
+START_TEST(passes_differ_by_their_task)
+{
+    start_task(_i);
+    awaited_by(1, 1, 0);
+    place_thread(fake_task_at(0));
+    copy = captured(32, 1);
+    struct stack_copy *other = captured(32, 1);
+    ck_assert(stacks_equal(copy, other));
+    other->task = fake_task_at(1);
+    ck_assert(!stacks_equal(copy, other));
+    other = captured(32, 1);
+    other->task_frames--;
+    ck_assert(!stacks_equal(copy, other));
+}
+END_TEST
+
+/* A chain that changes while it is given out leaves nothing unset. */
+static uint32_t until_torn;
+
+static void tear(uintptr_t address, size_t size)
+{
+    if (until_torn && --until_torn == 0)
+        fake_world_byte(&world, fake_coro_at(1, 1), world.target.layout.gen_state, (uint8_t)world.target.layout.gen_finished);
+}
+
+START_TEST(a_chain_torn_on_the_way_is_no_stack)
+{
+    bool torn = false;
+    start_task(_i);
+    awaited_by(1, 3, 0);
+    place_thread(fake_task_at(0));
+    uint32_t depth = captured(32, 1)->frames;
+    fake_on_read(tear);
+    for (uint32_t at = 1; at < 400; at++) {
+        copy = stacks_new_copy(32);
+        until_torn = at;
+        fake_task_waits(&world, 1, 3, fake_task_at(0));
+        enum frames_end end = stacks_capture(copy, &world.target, FAKE_TSTATE_AT, 1);
+        torn |= end == FRAMES_TORN;
+        for (uint32_t i = 0; stacks_is_whole(end) && i < copy->frames; i++)
+            ck_assert_uint_ne(copy->entry[i].identity, 0);
+        ck_assert(!stacks_is_whole(end) || copy->frames == depth || copy->torn_awaiter);
+    }
+    ck_assert(torn);
+}
+END_TEST
+
+/* An eager task within its creator: both have chains, the inner one's is torn. */
+START_TEST(a_torn_chain_is_not_forgotten_over_the_next)
+{
+    start_task(_i);
+    fake_call(&thread, fake_function(&world.target, 4, "create_task", "/app/m.py"));
+    fake_task(&world, 3, 1);
+    fake_step(&thread, 3, 1);
+    fake_births.coroutine_of_task = fake_coro_at(0, 0);
+    fake_births.task = fake_task_at(0);
+    awaited_by(1, 3, 3);
+    awaited_by(2, 3, 0);
+    place_thread(fake_task_at(3));
+    uint32_t whole = captured(32, 1)->frames;
+    ck_assert_uint_eq(whole, 14);
+    fake_on_read(tear);
+    for (uint32_t at = 1; at < 400; at++) {
+        copy = stacks_new_copy(32);
+        until_torn = at;
+        fake_task_waits(&world, 1, 3, fake_task_at(3));
+        if (stacks_is_whole(stacks_capture(copy, &world.target, FAKE_TSTATE_AT, 1)))
+            for (uint32_t i = 0; i < copy->frames; i++)
+                ck_assert_uint_ne(copy->entry[i].identity, 0);
+    }
+}
+END_TEST
+
+/* --- records of CPU ticks --- */
+
+/* What the thread's own tick leaves, at the tail of its ring. */
+static struct ring *ticked(uint32_t depth, uint32_t ring_bytes)
+{
+    struct tick_options options = {.target = &world.target, .depth = depth, .period_ns = 1000000, .clock = TIMER_CPU};
+    if (!threads_started()) {
+        real_resolve();
+        timer_init();
+        ck_assert_int_eq(threads_start(16384), 0);
+    }
+    struct thread *self = threads_adopt(gettid());
+    ck_assert_ptr_nonnull(self);
+    struct ring *ring = ring_init(self->space, ring_bytes);
+    atomic_store(&self->tstate, FAKE_TSTATE_AT);
+    ck_assert_int_eq(tick_start(&options), 0);
+    tick_enable(true);
+    ck_assert(tick_arm(self));
+    while (!ring_ready(ring) && !self->dropped_full && !self->dropped_torn && !self->dropped_fault && !self->dropped_masked)
+        ;
+    tick_enable(false);
+    tick_disarm(self);
+    sigaction_release(TIMER_SIGNAL);
+    ck_assert_uint_gt(ring_ready(ring), 0);
+    codes_drain();
+    return ring;
+}
+
+static void must_be_alike(const struct stack_copy *record, const struct stack_copy *capture)
+{
+    ck_assert(stacks_equal(record, capture));
+    ck_assert_int_eq(record->awaited, capture->awaited);
+    ck_assert_int_eq(record->cycle, capture->cycle);
+    ck_assert_int_eq(record->torn_awaiter, capture->torn_awaiter);
+}
+
+START_TEST(a_record_says_what_a_capture_does)
+{
+    start_task(_i);
+    awaited_by(1, 3, 0);
+    awaited_by(2, 2, 1);
+    place_thread(fake_task_at(0));
+    for (uint32_t depth = 3; depth < 14; depth++) { /* with less the walk has a limit */
+        copy = stacks_new_copy(depth);
+        stacks_from_ring(copy, ticked(depth, 16384));
+        must_be_alike(copy, captured(depth, 1));
+        ck_assert_uint_eq(copy->frames + copy->cut, 11);
+        ck_assert_uint_eq(copy->task, fake_task_at(0));
+        ck_assert_uint_eq(copy->task_frames, depth < 8 ? depth : 8);
+        ck_assert(copy->awaited);
+    }
+    copy = stacks_new_copy(16);
+    stacks_from_ring(copy, ticked(16, 16384));
+    ck_assert_str_eq(functions(stacks_intern(&stacks, copy)),
+                     "main;BaseEventLoop._run_once;Handle._run;t2.0;t2.1;t1.0;t1.1;t1.2;t0.0;t0.1;work");
+}
+END_TEST
+
+/* What the depth cuts is at the outer end of the chain that it falls into. */
+START_TEST(a_depth_within_a_chain)
+{
+    bool sure;
+    start_task(_i);
+    awaited_by(1, 3, 0);
+    place_thread(fake_task_at(0));
+    copy = captured(5, 1);
+    ck_assert_str_eq(functions(stacks_intern(&stacks, copy)), "[truncated 4];t1.1;t1.2;t0.0;t0.1;work");
+    ck_assert_str_eq(functions(stacks_intern_task(&stacks, copy, PROFILE_ROOT)), "[truncated 4];t1.1;t1.2;t0.0;t0.1;work");
+    stacks_intern_driver(&stacks, copy, &sure);
+    ck_assert(!sure);
+}
+END_TEST
+
+/* A small ring: what has no room is cut at the root end, and counted. */
+START_TEST(a_ring_that_is_too_small_for_a_chain)
+{
+    start_task(_i);
+    awaited_by(1, 3, 0);
+    awaited_by(2, 3, 1);
+    place_thread(fake_task_at(0));
+    copy = stacks_new_copy(32);
+    stacks_from_ring(copy, ticked(32, sizeof(struct ring) + 16 * 8));
+    ck_assert_uint_gt(copy->frames, 2);
+    ck_assert_uint_gt(copy->cut, 0);
+    ck_assert_uint_eq(copy->frames + copy->cut, 12);
+    const struct stack_copy *whole = captured(32, 1);
+    for (uint32_t i = 0; i < copy->frames; i++) {
+        ck_assert_uint_eq(copy->entry[i].identity, whole->entry[i].identity);
+        ck_assert_int_eq(copy->entry[i].lasti, whole->entry[i].lasti);
+    }
+}
+END_TEST
+
+START_TEST(a_record_of_a_torn_awaiter)
+{
+    start_task(_i);
+    awaited_by(1, 2, 0);
+    fake_coro_awaits(&world, 1, 1, 0);
+    place_thread(fake_task_at(0));
+    copy = stacks_new_copy(32);
+    stacks_from_ring(copy, ticked(32, 16384));
+    must_be_alike(copy, captured(32, 1));
+    ck_assert(copy->torn_awaiter && !copy->awaited);
+    ck_assert_str_eq(functions(stacks_intern(&stacks, copy)), "main;BaseEventLoop._run_once;Handle._run;t0.0;t0.1;work");
+}
+END_TEST
+
+/* Both wait for the other and for the running task: each is woken by two. */
+static void circle_of_two(void)
+{
+    awaited_by(1, 1, 0);
+    awaited_by(2, 1, 1);
+    const uintptr_t gather = fake_world_alloc(&world, 512), at = 0x1000000000ul;
+    static const char *const names[] = {"outer"};
+    uintptr_t cell = fake_cell(&world.target, at, gather);
+    struct fake code = fake_code_with_variables(&world.target, at + 0x100000, names, "\x80", 1), function = fake_new(at + 0x200000, 256);
+    fake_put_word(&code, world.target.layout.code_qualname, fake_str(&world.target, at + 0x300000, "gather.<locals>._done_callback"));
+    fake_put_word(&function, world.target.layout.object_type, FUNCTION_TYPE_AT);
+    fake_put_word(&function, world.target.layout.function_code, fake_place(&code));
+    fake_put_word(&function, world.target.layout.function_closure, fake_tuple(&world.target, at + 0x400000, &cell, 1));
+    fake_place(&function);
+    fake_new_future(&world, gather, FAKE_FUTURE_TYPE_AT, 0);
+    fake_task_waits(&world, 1, 1, gather);
+    fake_wakes(&world, gather, 1, 8);
+    fake_world_word(&world, fake_task_at(0), world.target.layout.future_callback0, function.address);
+    fake_world_word(&world, fake_task_at(2), world.target.layout.future_callback0, function.address);
+}
+
+START_TEST(a_circle_has_a_marker_above_the_loop)
+{
+    start_task(_i);
+    circle_of_two();
+    place_thread(fake_task_at(0));
+    copy = stacks_new_copy(32);
+    stacks_from_ring(copy, ticked(32, 16384));
+    must_be_alike(copy, captured(32, 1));
+    ck_assert(copy->cycle);
+    ck_assert_str_eq(functions(stacks_intern(&stacks, copy)), "main;BaseEventLoop._run_once;Handle._run;[cycle];t2.0;t1.0;t0.0;t0.1;work");
+    ck_assert_str_eq(functions(stacks_intern_task(&stacks, copy, PROFILE_ROOT)), "main;[cycle];t2.0;t1.0;t0.0;t0.1;work");
+}
+END_TEST
+
 START_TEST(without_memory_there_is_no_copy)
 {
     ck_assert_int_eq(mem_init(4096), 0);
@@ -350,10 +712,19 @@ Suite *suite_stacks(void)
         an_idle_loop, a_busy_loop, a_selector_of_the_program, a_selector_without_a_loop, overflow_has_no_flags,
         without_memory_there_is_no_copy,
     };
+    const TTest *const of_tasks[] = {
+        awaiters_stand_between_a_task_and_its_loop, the_stack_of_a_task, a_thread_without_a_task_has_no_stack_of_one, a_driver_that_nothing_names,
+        passes_with_one_seed_are_equal, passes_differ_by_their_task, a_chain_torn_on_the_way_is_no_stack,
+        a_torn_chain_is_not_forgotten_over_the_next, a_record_says_what_a_capture_does,
+        a_depth_within_a_chain, a_ring_that_is_too_small_for_a_chain, a_record_of_a_torn_awaiter, a_circle_has_a_marker_above_the_loop,
+    };
     Suite *suite = suite_create("stacks");
     TCase *versions = tcase_create("each version"), *core = tcase_create("core");
     for (size_t i = 0; i < sizeof each / sizeof *each; i++)
         tcase_add_loop_test(versions, each[i], FIRST_MINOR, AFTER_LAST_MINOR);
+    for (size_t i = 0; i < sizeof of_tasks / sizeof *of_tasks; i++)
+        tcase_add_loop_test(versions, of_tasks[i], FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_set_timeout(versions, 60);
     for (size_t i = 0; i < sizeof once / sizeof *once; i++)
         tcase_add_loop_test(core, once[i], 13, 14);
     suite_add_tcase(suite, versions);
