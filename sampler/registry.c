@@ -389,20 +389,27 @@ static enum task_status status_of(const struct registry *registry, const struct 
     }
 }
 
+/* first: where the edges of the same walk began, which has each awaiter once. */
+static bool add_edge(struct registry *registry, uint32_t first, uint32_t other, uintptr_t through)
+{
+    struct registered *awaiter = &registry->tasks[other];
+    bool known = awaiter->awaits_round == registry->round && awaiter->awaits_first == first;
+    if (known || !grow((void **)&registry->edge, &registry->edges_room, registry->edges + 1, sizeof *registry->edge))
+        return false;
+    awaiter->awaits_round = registry->round;
+    awaiter->awaits_first = first;
+    registry->edge[registry->edges++] = (struct edge){other, through};
+    return true;
+}
+
 /* Adds the tasks that wait for a future, and through what: to the end of the edges. */
 static void walk_edges(struct registry *registry, uint32_t first, struct awaiters_walk *walk, uint8_t asyncio)
 {
     struct awaiter awaiter;
     while (awaiters_next(walk, &awaiter)) {
         uint32_t other = registry_add(registry, awaiter.task, asyncio);
-        uint32_t at = first;
-        while (at < registry->edges && registry->edge[at].awaiter != other)
-            at++;
-        if (other == NO_TASK || at < registry->edges ||
-            !grow((void **)&registry->edge, &registry->edges_room, registry->edges + 1, sizeof *registry->edge))
-            continue;
-        registry->tasks[other].awaits_round = registry->round;
-        registry->edge[registry->edges++] = (struct edge){other, awaiter.through};
+        if (other != NO_TASK)
+            add_edge(registry, first, other, awaiter.through);
     }
 }
 
@@ -412,7 +419,7 @@ static void keep_edges(struct registered *task, const struct edge *edge, uintptr
     task->kept = KEPT_NOT;
     if (!future->callback0 && !future->callbacks) {
         task->kept = KEPT_NONE;
-    } else if (task->edges == 1 && edge->through == task->task) {
+    } else if (!future->callbacks && task->edges == 1 && edge->through == task->task) { /* others might lead somewhere later */
         task->kept = KEPT_DIRECT;
         task->kept_next = awaiter;
     }
@@ -455,13 +462,10 @@ static bool find_direct(struct registry *registry, uint32_t index)
     uintptr_t waiter, coro, awaiter = registry->tasks[index].kept_next;
     uint32_t other = registry_find(registry, awaiter);
     if (other == NO_TASK || !asyncio_waiter(registry->target, asyncios_at(registry->tasks[other].asyncio), awaiter, &waiter, &coro) ||
-        waiter != registry->tasks[index].task ||
-        !grow((void **)&registry->edge, &registry->edges_room, registry->edges + 1, sizeof *registry->edge))
+        waiter != registry->tasks[index].task || !add_edge(registry, registry->edges, other, waiter))
         return false;
-    registry->tasks[other].awaits_round = registry->round;
-    registry->tasks[index].first_edge = registry->edges;
+    registry->tasks[index].first_edge = registry->edges - 1;
     registry->tasks[index].edges = 1;
-    registry->edge[registry->edges++] = (struct edge){other, waiter};
     return true;
 }
 

@@ -64,6 +64,7 @@ struct registered {
     uint8_t status;        /* enum task_status */
     uint32_t round;
     uint32_t awaits_round; /* the round in which a pending task was found that it waits for */
+    uint32_t awaits_first; /* ... and the first edge of the walk that found it */
     uintptr_t waiter, loop;
     uint64_t hash;         /* over the chain: coroutines and places */
     uint32_t first_link, links; /* see registry_need_links */

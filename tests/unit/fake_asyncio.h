@@ -252,12 +252,12 @@ static inline void fake_no_callbacks(struct fake_world *world, uintptr_t future)
     fake_world_word(world, future, world->target.layout.future_callbacks, 0);
 }
 
-/* A callback more, which wakes this task up; the list, if one must be made, has this room. */
-static inline void fake_wakes(struct fake_world *world, uintptr_t future, uint32_t task, uint32_t room)
+/* A callback more: alone, and in a tuple for the list; the list, if one must be made, has this room. */
+static inline void fake_add_callback(struct fake_world *world, uintptr_t future, uintptr_t callback, uintptr_t tuple, uint32_t room)
 {
     const struct layout *layout = &world->target.layout;
     if (!fake_world_get(world, future, layout->future_callback0)) {
-        fake_world_word(world, future, layout->future_callback0, fake_task_at(task) + FAKE_IN_WAKEUP);
+        fake_world_word(world, future, layout->future_callback0, callback);
         return;
     }
     uintptr_t list = fake_world_get(world, future, layout->future_callbacks);
@@ -269,8 +269,14 @@ static inline void fake_wakes(struct fake_world *world, uintptr_t future, uint32
     }
     uint64_t count = fake_world_get(world, list, layout->var_size);
     ck_assert_uint_lt(count, room);
-    fake_world_word(world, fake_world_get(world, list, layout->list_items), (int32_t)(8 * count), fake_task_at(task) + FAKE_IN_TUPLE);
+    fake_world_word(world, fake_world_get(world, list, layout->list_items), (int32_t)(8 * count), tuple);
     fake_world_word(world, list, layout->var_size, count + 1);
+}
+
+/* ... one which wakes this task up. */
+static inline void fake_wakes(struct fake_world *world, uintptr_t future, uint32_t task, uint32_t room)
+{
+    fake_add_callback(world, future, fake_task_at(task) + FAKE_IN_WAKEUP, fake_task_at(task) + FAKE_IN_TUPLE, room);
 }
 
 /* Waits for this future or task; who wakes it is another matter. */
@@ -320,6 +326,20 @@ static inline void fake_task_awaits(struct fake_world *world, uint32_t task, int
 {
     fake_task_waits(world, task, levels, fake_task_at(other));
     fake_wakes(world, fake_task_at(other), task, FAKE_AWAITERS_ROOM);
+}
+
+/* The callback that gather() gives to its members: it leads to `outer`. One a number. */
+static inline uintptr_t fake_gather_callback(struct fake_world *world, uint32_t number, uintptr_t outer)
+{
+    static const char *const variables[] = {"outer"};
+    const struct py_target *target = &world->target;
+    uintptr_t code = 0x300000000ul + 0x1000000ul * number, cell = fake_cell(target, code + 0x800000, outer);
+    struct fake fake = fake_code_with_variables(target, code, variables, "\x80", 1), function = fake_new(code + 0x820000, 256);
+    fake_put_word(&fake, target->layout.code_qualname, fake_str(target, code + 0x810000, "gather.<locals>._done_callback"));
+    fake_put_word(&function, target->layout.object_type, FUNCTION_TYPE_AT);
+    fake_put_word(&function, target->layout.function_code, fake_place(&fake));
+    fake_put_word(&function, target->layout.function_closure, fake_tuple(target, code + 0x830000, &cell, 1));
+    return fake_place(&function);
 }
 
 /* Has not run its first step. */

@@ -143,6 +143,48 @@ START_TEST(edges_close)
 }
 END_TEST
 
+/* A gather() that nobody awaited yet when its member was read: nothing of the member
+ * changes when somebody does. */
+START_TEST(a_gather_that_is_awaited_later)
+{
+    start(_i, 3, 8 * MIB);
+    for (uint32_t i = 0; i < 3; i++)
+        fake_task(&world, i, 1);
+    uintptr_t outer = fake_world_alloc(&world, 256), pair[] = {fake_gather_callback(&world, 0, outer), 0};
+    fake_new_future(&world, outer, FAKE_FUTURE_TYPE_AT, 0);
+    fake_task_awaits(&world, 1, 1, 0);
+    fake_add_callback(&world, fake_task_at(0), pair[0], fake_tuple(&world.target, 0x400000000ul, pair, 2), FAKE_AWAITERS_ROOM);
+    ck_assert_uint_eq(read_task(0)->edges, 1);
+    fake_task_waits(&world, 2, 1, outer);
+    fake_wakes(&world, outer, 2, 1);
+    next_round();
+    ck_assert_uint_eq(read_task(0)->edges, 2);
+    stop();
+}
+END_TEST
+
+/* Unchanged, it keeps its edges; those of another who took its awaiter's place do not close. */
+START_TEST(edges_of_one_that_stays_as_it_was)
+{
+    start(_i, 3, 8 * MIB);
+    for (uint32_t i = 0; i < 3; i++)
+        fake_task(&world, i, 1);
+    fake_task_awaits(&world, 1, 1, 0);
+    for (int round = 0; round < 3; round++) {
+        ck_assert_uint_eq(read_task(0)->edges, 1);
+        ck_assert_uint_eq(registry_at(registry, registry_edges(registry, read_task(0))->awaiter)->task, fake_task_at(1));
+        ck_assert(registry_awaits_task(registry, registry_at(registry, find(1))));
+        next_round();
+        for (uint32_t i = 0; i < registry_count(registry); i++)
+            registry_read(registry, i);
+    }
+    fake_task_waits(&world, 1, 1, fake_future_at(1));
+    next_round();
+    ck_assert_uint_eq(read_task(0)->edges, 0);
+    stop();
+}
+END_TEST
+
 START_TEST(once_a_round)
 {
     start(_i, 1, 8 * MIB);
@@ -574,6 +616,8 @@ Suite *suite_registry(void)
     tcase_add_loop_test(reading, a_leaf_with_its_chain, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(reading, each_status, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(reading, edges_close, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(reading, a_gather_that_is_awaited_later, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(reading, edges_of_one_that_stays_as_it_was, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(reading, once_a_round, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(reading, as_read_or_not, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(reading, two_readings_must_be_equal, FIRST_MINOR, AFTER_LAST_MINOR);
