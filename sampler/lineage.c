@@ -258,6 +258,18 @@ static void on_only_awaiter(struct lineage *lineage, struct registered *task)
     task->above = awaiter->whole;
 }
 
+/* A part of the time, on the stacks of one awaiter; the last takes what rounding left. */
+static void share_out(struct lineage *lineage, struct registered *task, const struct registered *awaiter, uint32_t share)
+{
+    uint32_t left = share;
+    for (uint32_t i = 0; i < awaiter->whole; i++) {
+        struct base base = lineage->base[awaiter->first_whole + i];
+        uint32_t part = i == awaiter->whole - 1 ? left : (uint32_t)((uint64_t)base.share * share / LINEAGE_ALL);
+        add_base(lineage, task, base.stack, part);
+        left -= part;
+    }
+}
+
 /* Equal parts of the time; the first takes what rounding left. */
 static void on_awaiters(struct lineage *lineage, struct registered *task)
 {
@@ -272,10 +284,7 @@ static void on_awaiters(struct lineage *lineage, struct registered *task)
         }
         check_edge(task, awaiter, &edges[i]);
         awaiter->flags |= BEARS;
-        for (uint32_t j = 0; j < awaiter->whole; j++) {
-            struct base base = lineage->base[awaiter->first_whole + j];
-            add_base(lineage, task, base.stack, (uint32_t)((uint64_t)base.share * share / LINEAGE_ALL));
-        }
+        share_out(lineage, task, awaiter, share);
     }
 }
 
