@@ -21,7 +21,7 @@ struct command {
 };
 
 static const struct command commands[] = {
-    { "report", "how good the profile is, and the top functions", report_help, report_main },
+    { "report", "how good the profile is, and the top functions or stacks", report_help, report_main },
     { "supervise", "runs a command, reports when it has ended (for aprof-run)", NULL, supervise_main },
     { "help", "this text, or that of a COMMAND", NULL, help_main },
     { "version", "the version of this program", NULL, version_main },

@@ -89,6 +89,15 @@ static void rate_add(struct quality *quality, const json_t *rate, uint64_t cover
     quality->got += real(rate, "got") * (double)covered_us; /* an average once all are in */
 }
 
+static void task_ticks_add(struct quality *quality, const json_t *ticks)
+{
+    quality->task_ticks.read += number(ticks, "read");
+    quality->task_ticks.repeated += number(ticks, "repeated");
+    quality->task_ticks.tasks += number(ticks, "tasks");
+    quality->task_ticks.postponed += number(ticks, "postponed");
+    quality->task_ticks.cpu_us += number(ticks, "cpu_us");
+}
+
 static uint64_t metadata_covered(const json_t *metadata)
 {
     uint64_t start = number(metadata, "start_us"), end = number(metadata, "end_us");
@@ -119,6 +128,8 @@ static void process_add(struct quality_process *process, const struct reader_win
     process->children_without_sample = number(metadata, "children_without_sample");
     if (real(metadata, "threads_peak") > process->threads_peak)
         process->threads_peak = real(metadata, "threads_peak");
+    if (real(metadata, "tasks_peak") > process->tasks_peak)
+        process->tasks_peak = real(metadata, "tasks_peak");
 }
 
 static void span_add(struct quality *quality, const json_t *metadata)
@@ -149,6 +160,9 @@ static void window_add(struct quality *quality, const struct reader_window *wind
     sum_object(quality->dropped, json_object_get(metadata, "dropped"));
     sum_object(quality->limits, json_object_get(metadata, "limits"));
     quality->tasks_skipped += number(metadata, "tasks_skipped");
+    task_ticks_add(quality, json_object_get(metadata, "task_ticks"));
+    if (number(metadata, "tasks_peak") > quality->tasks_peak)
+        quality->tasks_peak = number(metadata, "tasks_peak");
     quality->cpu_unseen_us += number(metadata, "cpu_unseen_us");
     quality->cpu_spread_us += number(metadata, "cpu_spread_us");
     quality->sampler_cpu_us += number(metadata, "sampler_cpu_us");

@@ -24,7 +24,7 @@ struct quality_process {
     const char *ended; /* open: it still runs; killed: it ended without notice; else as in the last window's metadata */
     uint32_t windows;
     uint64_t covered_us, process_cpu_us, children_without_sample;
-    double threads_peak;
+    double threads_peak, tasks_peak;
 };
 
 struct quality_loop {
@@ -46,6 +46,12 @@ struct quality {
     json_t *limits;             /* limit: how often it bit */
     uint64_t lost;              /* of dropped those that lost time, and ticks missed, and tasks skipped */
     uint64_t tasks_skipped, children_without_sample;
+    struct {
+        uint64_t read, repeated; /* ticks over all asyncio tasks: read, or as the one before since nothing had run */
+        uint64_t tasks, postponed; /* tasks read in them, and those of these whose time came with the next reading */
+        uint64_t cpu_us;
+    } task_ticks;               /* all 0: there were none, or the library was too old to say */
+    uint64_t tasks_peak;        /* of the process that had most */
     uint64_t cpu_unseen_us, cpu_spread_us;
     uint64_t sampler_cpu_us, handler_us, process_cpu_us;
     uint32_t windows_by_syscall;    /* read by process_vm_readv */

@@ -23,8 +23,11 @@
 
 #define TOP_DEFAULT 10
 #define TOP_MOST 1000000
+#define WIDTH_MOST 10000
 #define DEFAULT_PATH "aprof-spool"
 #define NUMBER_COLUMNS 41 /* of a row, before the name */
+#define STACK_COLUMNS 21  /* ... before a stack, which has no total */
+#define STACK_LINES 2     /* that a stack may take */
 #define PLACE_COLUMNS 20  /* a path is not cut below this while the name can give way */
 #define LEAST_COLUMNS 24  /* for name and place on however small a terminal */
 
@@ -45,25 +48,34 @@ const char report_help[] =
     "    what profiling itself used. Then the total of each metric, the idle share of\n"
     "    each event loop, and for each metric the top functions, once by self time\n"
     "    (the function was running or waiting itself) and once by total time (it or\n"
-    "    something it called; a recursive function counts once).\n"
+    "    something it called; a recursive function counts once). With --by stack a row\n"
+    "    is the way to a function, outermost caller or awaiter first: which requests\n"
+    "    wait, and for what.\n"
     "\n"
     "    The rate is that of the sampler's own clock, which slows down while the\n"
     "    process rests; beside it each busy thread ticks by its CPU time.\n"
     "\n"
     "    Names in square brackets are no functions: [unseen cpu] is CPU time that\n"
     "    fell between two looks, [overflow] what found no room in memory,\n"
-    "    [truncated 140] stands for 140 frames cut off near the root.\n"
+    "    [truncated 140] stands for 140 frames cut off near the root, [ready] for a\n"
+    "    task's time of waiting until its event loop gets to it.\n"
     "\n"
     "OPTIONS\n"
-    "    -m, --metric METRIC  cpu, wall or any other metric that was recorded; all\n"
-    "                         (default): every one\n"
+    "    -m, --metric METRIC  cpu, wall, task or any other metric that was recorded;\n"
+    "                         all (default): every one\n"
     "    -n, --top N          rows of each table (default 10); 0: all\n"
-    "    -b, --by WHAT        what a row is: function (default), line, file, process\n"
+    "    -b, --by WHAT        what a row is: function (default), line, file, process,\n"
+    "                         stack\n"
+    "    -w, --width COLUMNS  shortens names to fit (default: a terminal's width); 0:\n"
+    "                         shortens nothing\n"
+    "    -q, --quiet          only the tables\n"
     "    -j, --json           the same numbers as one JSON object (times in\n"
     "                         microseconds, sizes in bytes)\n"
     "    -h, --help           this text\n"
     "\n"
-    "    Colours and shortened names only on a terminal; NO_COLOR is respected.\n"
+    "    Colours only on a terminal; NO_COLOR is respected. A stack too long for two\n"
+    "    lines has \"...\" for its outer frames, and names of inner functions without\n"
+    "    the function around them; --json has all of it.\n"
     "\n"
     "EXIT STATUS\n"
     "    0  fine\n"
@@ -73,6 +85,7 @@ const char report_help[] =
     "\n"
     "EXAMPLES\n"
     "    aprof report\n"
+    "    aprof report --metric task --by stack --top 5\n"
     "    aprof report --metric wall --by line --top 30 /var/spool/aprof\n"
     "    aprof report --json | jq '.metrics.cpu.by_self[0]'\n";
 
@@ -87,7 +100,8 @@ struct report {
     const char *metric; /* NULL: all */
     enum tally_by by;
     size_t top;         /* 0: all */
-    bool as_json;
+    bool as_json, quiet;
+    int width;          /* as asked; WIDTH_TERMINAL: not */
     struct reader *reader;
     struct quality *quality;
     struct section *sections;
@@ -96,26 +110,42 @@ struct report {
     bool colour;
 };
 
+#define WIDTH_TERMINAL (-1)
+
 /* ---- options -------------------------------------------------------------- */
 
-static bool top_parse(struct report *report, const char *text)
+static bool number_parse(const char *option, const char *text, unsigned long most, unsigned long *number)
 {
     char *end;
     errno = 0;
-    unsigned long top = strtoul(text, &end, 10);
-    if (errno || *end || text[0] < '0' || text[0] > '9' || top > TOP_MOST) {
-        tool_complain("--top: \"%s\" is not a number from 0 (all) to %d", text, TOP_MOST);
-        return false;
-    }
+    *number = strtoul(text, &end, 10);
+    bool good = !errno && !*end && text[0] >= '0' && text[0] <= '9' && *number <= most;
+    if (!good)
+        tool_complain("%s: \"%s\" is not a number from 0 (no limit) to %lu", option, text, most);
+    return good;
+}
+
+static bool top_parse(struct report *report, const char *text)
+{
+    unsigned long top;
+    bool good = number_parse("--top", text, TOP_MOST, &top);
     report->top = top;
-    return true;
+    return good;
+}
+
+static bool width_parse(struct report *report, const char *text)
+{
+    unsigned long width;
+    bool good = number_parse("--width", text, WIDTH_MOST, &width);
+    report->width = (int)width;
+    return good;
 }
 
 static bool by_parse(struct report *report, const char *text)
 {
     int by = tally_by_of(text);
     if (by < 0)
-        tool_complain("--by: \"%s\" is not one of function, line, file, process", text);
+        tool_complain("--by: \"%s\" is not one of function, line, file, process, stack", text);
     else
         report->by = (enum tally_by)by;
     return by >= 0;
@@ -125,7 +155,7 @@ static bool metric_parse(struct report *report, const char *text)
 {
     report->metric = strcmp(text, "all") ? text : NULL;
     if (!*text)
-        tool_complain("--metric: \"\" is not the name of a metric (cpu, wall, ..., or all)");
+        tool_complain("--metric: \"\" is not the name of a metric (cpu, wall, task, ..., or all)");
     return *text;
 }
 
@@ -143,16 +173,19 @@ static int options_parse(struct report *report, int argc, char **argv)
     static const struct option options[] = {
         { "metric", required_argument, NULL, 'm' }, { "top", required_argument, NULL, 'n' },
         { "by", required_argument, NULL, 'b' },     { "json", no_argument, NULL, 'j' },
+        { "width", required_argument, NULL, 'w' },  { "quiet", no_argument, NULL, 'q' },
         { "help", no_argument, NULL, 'h' },         { 0 },
     };
     opterr = 0;
-    for (int option; (option = getopt_long(argc, argv, ":m:n:b:jh", options, NULL)) != -1;) {
+    for (int option; (option = getopt_long(argc, argv, ":m:n:b:w:jqh", options, NULL)) != -1;) {
         bool good = true;
         switch (option) {
         case 'm': good = metric_parse(report, optarg); break;
         case 'n': good = top_parse(report, optarg); break;
         case 'b': good = by_parse(report, optarg); break;
+        case 'w': good = width_parse(report, optarg); break;
         case 'j': report->as_json = true; break;
+        case 'q': report->quiet = true; break;
         case 'h': fputs(report_help, stdout); return TOOL_FINE;
         default: return option_wrong(option, argv);
         }
@@ -322,6 +355,22 @@ static void print_lost(const struct quality *quality)
     sentence_end(&kept);
 }
 
+static void print_tasks(const struct quality *quality)
+{
+    char share[HUMAN_SIZE], time[HUMAN_SIZE];
+    struct sentence line = { .label = "tasks", .between = ", " };
+    if (!quality->task_ticks.read && !quality->task_ticks.repeated)
+        return;
+    sentence_add(&line, "%" PRIu64 " at peak%s", quality->tasks_peak, quality->processes_count > 1 ? " in one process" : "");
+    sentence_add(&line, "%" PRIu64 " tick%s over all", quality->task_ticks.read, plural(quality->task_ticks.read));
+    if (quality->task_ticks.repeated)
+        sentence_add(&line, "%" PRIu64 " repeated while nothing ran", quality->task_ticks.repeated);
+    sentence_add(&line, "%s of readings postponed",
+                 human_share(share, (double)quality->task_ticks.postponed, (double)quality->task_ticks.tasks));
+    sentence_add(&line, "sampler %s", human_time(time, quality->task_ticks.cpu_us));
+    sentence_end(&line);
+}
+
 static void print_unseen(const struct quality *quality)
 {
     char time[HUMAN_SIZE];
@@ -387,6 +436,7 @@ static void print_quality(const struct report *report)
     if (quality->windows > quality->windows_without_metadata) {
         print_rate(quality);
         print_lost(quality);
+        print_tasks(quality);
         print_unseen(quality);
         print_limits(quality);
         print_cost(quality);
@@ -484,9 +534,111 @@ static void print_rows(const struct report *report, const struct section *sectio
         printf("%41s... %zu more\n", "", count - report->top);
 }
 
+/* ---- stacks, as paths ---- */
+
+#define BETWEEN " > "
+#define LEFT_OUT "..."
+
+struct path {
+    char **names; /* root first */
+    int *widths;
+    uint32_t depth;
+    int room;     /* columns of a line; 0: no limit */
+};
+
+/* Lays the frames from first on into lines, and prints them if asked to.
+ * Returns the number of lines. */
+static int path_lay(const struct path *path, uint32_t first, bool print)
+{
+    int lines = 1, column = 0;
+    if (first) {
+        column = (int)strlen(LEFT_OUT);
+        fputs(print ? LEFT_OUT : "", stdout);
+    }
+    for (uint32_t at = first; at < path->depth; at++) {
+        const char *between = column ? BETWEEN : "";
+        if (column && path->room && column + (int)strlen(BETWEEN) + path->widths[at] > path->room) {
+            if (print)
+                printf("\n%*s", STACK_COLUMNS, "");
+            between = BETWEEN + 1; /* without the space before */
+            column = 0;
+            lines++;
+        }
+        if (print)
+            printf("%s%s", between, path->names[at]);
+        column += (int)strlen(between) + path->widths[at];
+    }
+    return lines;
+}
+
+/* The outermost frame that is shown: the inner ones say where, so the outer ones
+ * give way. */
+static uint32_t path_first(const struct path *path)
+{
+    uint32_t first = path->depth - 1;
+    if (path_lay(path, 0, false) <= STACK_LINES)
+        return 0;
+    while (first > 1 && path_lay(path, first - 1, false) <= STACK_LINES)
+        first--;
+    return first;
+}
+
+/* Of an inner function without the functions around it: they are further up in
+ * the path, or were. */
+static const char *name_inner(const char *name)
+{
+    static const char around[] = ".<locals>.";
+    for (const char *next; (next = strstr(name, around));)
+        name = next + sizeof around - 1;
+    return name;
+}
+
+static void print_path(const struct report *report, const struct tally *tally, const struct tally_row *row)
+{
+    struct path path = { .depth = row->depth, .room = report->columns ? report->columns - STACK_COLUMNS : 0 };
+    if (report->columns && path.room < LEAST_COLUMNS)
+        path.room = LEAST_COLUMNS;
+    path.names = tool_alloc(path.depth, sizeof *path.names);
+    path.widths = tool_alloc(path.depth, sizeof *path.widths);
+    int widest = path.room ? path.room - (int)strlen(BETWEEN) : 0;
+    for (uint32_t at = 0; at < path.depth; at++) {
+        const char *name = tally_frame(tally, row, at).name;
+        if (path.room)
+            name = name_inner(name);
+        path.names[at] = human_text(*name ? name : "\"\"", *name ? strlen(name) : 2, widest, false);
+        path.widths[at] = human_width(path.names[at]);
+    }
+    path_lay(&path, path_first(&path), true);
+    putchar('\n');
+    for (uint32_t at = 0; at < path.depth; at++)
+        free(path.names[at]);
+    free(path.names);
+    free(path.widths);
+}
+
+static void print_stacks(const struct report *report, const struct section *section)
+{
+    char self[HUMAN_SIZE], share[HUMAN_SIZE];
+    const struct tally_row *rows;
+    size_t count = tally_by_self(section->tally, &rows);
+    print_heading(report, "%s by stack", section->metric);
+    printf("%10s %8s  %s\n", "self", "", tally_by_name(report->by));
+    for (size_t at = 0; at < count && (at < report->top || !report->top); at++) {
+        printf("%10s %8s  ", human_amount(self, section->kind, rows[at].self),
+               human_share(share, (double)rows[at].self, (double)tally_sum(section->tally)));
+        print_path(report, section->tally, &rows[at]);
+    }
+    if (report->top && count > report->top)
+        printf("%*s... %zu more\n", STACK_COLUMNS, "", count - report->top);
+}
+
 static void print_section(const struct report *report, const struct section *section)
 {
     const struct tally_row *rows;
+    if (report->by == TALLY_STACK) {
+        print_stacks(report, section);
+        return;
+    }
     size_t count = tally_by_self(section->tally, &rows);
     print_heading(report, "%s by self", section->metric);
     print_rows(report, section, rows, count);
@@ -497,14 +649,20 @@ static void print_section(const struct report *report, const struct section *sec
     print_rows(report, section, rows, count);
 }
 
-static void print_text(struct report *report)
+static void print_head(const struct report *report)
 {
-    report->columns = human_columns();
-    report->colour = human_wants_colour();
     print_quality(report);
     if (report->sections_count)
         print_totals(report);
     print_loops(report);
+}
+
+static void print_text(struct report *report)
+{
+    report->columns = report->width == WIDTH_TERMINAL ? human_columns() : report->width;
+    report->colour = human_wants_colour();
+    if (!report->quiet)
+        print_head(report);
     for (size_t at = 0; at < report->sections_count; at++)
         print_section(report, &report->sections[at]);
 }
@@ -556,6 +714,7 @@ static json_t *json_quality(const struct report *report)
         { "samples", quality->samples },
         { "lost", quality->lost },
         { "tasks_skipped", quality->tasks_skipped },
+        { "tasks_peak", quality->tasks_peak },
         { "children_without_sample", quality->children_without_sample },
         { "cpu_unseen_us", quality->cpu_unseen_us },
         { "cpu_spread_us", quality->cpu_spread_us },
@@ -574,15 +733,24 @@ static json_t *json_quality(const struct report *report)
         { "gone", counts->gone },
         { "unreadable", reader_failures(report->reader) },
     };
+    const struct json_pair task_ticks[] = {
+        { "read", quality->task_ticks.read },
+        { "repeated", quality->task_ticks.repeated },
+        { "tasks", quality->task_ticks.tasks },
+        { "postponed", quality->task_ticks.postponed },
+        { "cpu_us", quality->task_ticks.cpu_us },
+    };
     const struct json_pair ticks[] = {
         { "due", quality->ticks_due },
         { "taken", quality->ticks_taken },
         { "missed", quality->ticks_missed },
     };
-    json_t *object = json_object(), *ticks_object = json_object();
+    json_t *object = json_object(), *ticks_object = json_object(), *task_ticks_object = json_object();
     json_counts(object, pairs, sizeof pairs / sizeof *pairs);
     json_counts(ticks_object, ticks, sizeof ticks / sizeof *ticks);
     json_object_set_new(object, "ticks", ticks_object);
+    json_counts(task_ticks_object, task_ticks, sizeof task_ticks / sizeof *task_ticks);
+    json_object_set_new(object, "task_ticks", task_ticks_object);
     json_object_set_new(object, "rate", json_pack("{sf sf sf}", "asked_least", quality->asked_least, "asked_most",
                                                   quality->asked_most, "got", quality->got));
     json_object_set(object, "dropped", quality->dropped);
@@ -601,6 +769,7 @@ static json_t *json_process(const struct quality_process *process)
         { "process_cpu_us", process->process_cpu_us },
         { "children_without_sample", process->children_without_sample },
         { "threads_peak", (uint64_t)process->threads_peak },
+        { "tasks_peak", (uint64_t)process->tasks_peak },
     };
     json_t *object = json_object();
     json_object_set_new(object, "host", json_text(process->host));
@@ -627,17 +796,41 @@ static json_t *json_loop(const struct quality_loop *loop)
     return object;
 }
 
-static json_t *json_rows(const struct report *report, const struct tally_row *rows, size_t count)
+static json_t *json_function(const char *name, const char *place)
+{
+    json_t *object = json_object();
+    json_object_set_new(object, "name", json_text(name));
+    json_object_set_new(object, "place", json_text(place));
+    return object;
+}
+
+static json_t *json_stack(const struct tally *tally, const struct tally_row *row)
+{
+    json_t *object = json_object(), *frames = json_array();
+    for (uint32_t at = 0; at < row->depth; at++) {
+        struct tally_frame frame = tally_frame(tally, row, at);
+        json_array_append_new(frames, json_function(frame.name, frame.place));
+    }
+    json_object_set_new(object, "stack", frames);
+    json_object_set_new(object, "self", json_count(row->self));
+    return object;
+}
+
+static json_t *json_row(const struct tally *tally, const struct tally_row *row)
+{
+    if (row->stack)
+        return json_stack(tally, row);
+    json_t *object = json_function(row->name, row->place);
+    json_object_set_new(object, "self", json_count(row->self));
+    json_object_set_new(object, "total", json_count(row->total));
+    return object;
+}
+
+static json_t *json_rows(const struct report *report, const struct tally *tally, const struct tally_row *rows, size_t count)
 {
     json_t *array = json_array();
-    for (size_t at = 0; at < count && (at < report->top || !report->top); at++) {
-        json_t *row = json_object();
-        json_object_set_new(row, "name", json_text(rows[at].name));
-        json_object_set_new(row, "place", json_text(rows[at].place));
-        json_object_set_new(row, "self", json_count(rows[at].self));
-        json_object_set_new(row, "total", json_count(rows[at].total));
-        json_array_append_new(array, row);
-    }
+    for (size_t at = 0; at < count && (at < report->top || !report->top); at++)
+        json_array_append_new(array, json_row(tally, &rows[at]));
     return array;
 }
 
@@ -649,9 +842,11 @@ static json_t *json_section(const struct report *report, const struct section *s
     json_object_set_new(object, "total", json_count(tally_sum(section->tally)));
     json_object_set_new(object, "by", json_string(tally_by_name(report->by)));
     size_t count = tally_by_self(section->tally, &rows);
-    json_object_set_new(object, "by_self", json_rows(report, rows, count));
+    json_object_set_new(object, "by_self", json_rows(report, section->tally, rows, count));
+    if (report->by == TALLY_STACK)
+        return object; /* a stack calls nothing: what it has is its own */
     count = tally_by_total(section->tally, &rows);
-    json_object_set_new(object, "by_total", json_rows(report, rows, count));
+    json_object_set_new(object, "by_total", json_rows(report, section->tally, rows, count));
     return object;
 }
 
@@ -700,7 +895,7 @@ static void explain_nothing(const struct report *report, int count, char **paths
 
 int report_main(int argc, char **argv)
 {
-    struct report report = { .top = TOP_DEFAULT };
+    struct report report = { .top = TOP_DEFAULT, .width = WIDTH_TERMINAL };
     int status = options_parse(&report, argc, argv);
     if (status >= 0)
         return status;

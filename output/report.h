@@ -12,15 +12,18 @@
  *              lost dropped{REASON:n} limits{LIMIT:n} tasks_skipped
  *              children_without_sample cpu_unseen_us cpu_spread_us
  *              sampler_cpu_us handler_us process_cpu_us own_cost_percent
+ *              tasks_peak task_ticks{read,repeated,tasks,postponed,cpu_us}
  *              windows_by_syscall windows_coarse_clock
  *              files lines lines_bad tails repeated unfinished folders
  *              gone unreadable
  *   processes  [{host,pid,start_us,program,python,run,ended,windows,covered_us,
- *              process_cpu_us,children_without_sample,threads_peak}]
+ *              process_cpu_us,children_without_sample,threads_peak,tasks_peak}]
  *   loops      [{process,thread,idle_us,busy_us,idle_percent}], process being an
  *              index into processes
  *   metrics    {NAME:{unit,total,by,by_self[],by_total[]}}, rows being
- *              {name,place,self,total}; unit is "us" or "bytes"
+ *              {name,place,self,total}; by "stack" there is only by_self[], rows
+ *              being {stack:[{name,place}],self}, root first; unit is "us" or
+ *              "bytes"
  *
  * [tool] only.
  */

@@ -26,14 +26,17 @@ struct tally {
     uint32_t *row_of_frame;
     size_t frames_room;
     struct names *keys;
-    struct sums *sums; /* one a key */
+    struct names *paths; /* TALLY_STACK: keys of its frames, root first, as their numbers' bytes */
+    uint32_t *path;      /* ... of the line that is being read */
+    size_t path_room;
+    struct sums *sums;   /* one a row: a key, or a path */
     size_t sums_room;
     uint64_t stacks, sum;
     uint32_t process, process_row; /* TALLY_PROCESS: of the last stack */
     struct tally_row *rows;
 };
 
-static const char *const words[] = { "function", "line", "file", "process" };
+static const char *const words[] = { "function", "line", "file", "process", "stack" };
 
 int tally_by_of(const char *word)
 {
@@ -54,6 +57,7 @@ struct tally *tally_new(enum tally_by by)
     tally->by = by;
     tally->frames = names_new();
     tally->keys = names_new();
+    tally->paths = names_new();
     return tally;
 }
 
@@ -63,6 +67,8 @@ void tally_free(struct tally *tally)
         return;
     names_free(tally->frames);
     names_free(tally->keys);
+    names_free(tally->paths);
+    free(tally->path);
     free(tally->row_of_frame);
     free(tally->sums);
     free(tally->rows);
@@ -122,6 +128,13 @@ static uint32_t row_of_process(struct tally *tally, const struct reader_window *
     return tally->process_row;
 }
 
+static uint32_t row_of_path(struct tally *tally, size_t depth)
+{
+    uint32_t row = names_add(tally->paths, (const char *)tally->path, depth * sizeof *tally->path);
+    tally->sums = tool_grow(tally->sums, row, &tally->sums_room, sizeof *tally->sums);
+    return row;
+}
+
 static void row_see(struct tally *tally, uint32_t row, uint64_t count)
 {
     struct sums *sums = &tally->sums[row];
@@ -129,6 +142,29 @@ static void row_see(struct tally *tally, uint32_t row, uint64_t count)
         return;
     sums->seen = tally->stacks;
     sums->total += count;
+}
+
+#define NO_FRAME SIZE_MAX
+
+/* Of the frame that begins there; NO_FRAME beyond the last one. */
+static size_t frame_length(const struct reader_line *line, const char *frame)
+{
+    const char *end = line->stack + line->length;
+    if (frame > end)
+        return NO_FRAME;
+    const char *next = memchr(frame, ';', (size_t)(end - frame));
+    return (size_t)((next ? next : end) - frame);
+}
+
+static uint32_t stack_add(struct tally *tally, const struct reader_line *line)
+{
+    size_t depth = 0, length;
+    for (const char *frame = line->stack; (length = frame_length(line, frame)) != NO_FRAME; frame += length + 1) {
+        uint32_t key = row_of_frame(tally, frame, length);
+        tally->path = tool_grow(tally->path, depth, &tally->path_room, sizeof *tally->path);
+        tally->path[depth++] = key;
+    }
+    return row_of_path(tally, depth);
 }
 
 int tally_line(void *context, const struct reader_line *line)
@@ -140,12 +176,13 @@ int tally_line(void *context, const struct reader_line *line)
     if (tally->by == TALLY_PROCESS) {
         row = row_of_process(tally, line->window);
         row_see(tally, row, line->count);
+    } else if (tally->by == TALLY_STACK) {
+        row = stack_add(tally, line);
+        row_see(tally, row, line->count);
     } else {
-        for (const char *at = line->stack, *end = at + line->length, *next; at <= end; at = next + 1) {
-            next = memchr(at, ';', (size_t)(end - at));
-            if (!next)
-                next = end;
-            row = row_of_frame(tally, at, (size_t)(next - at));
+        const char *frame = line->stack;
+        for (size_t length; (length = frame_length(line, frame)) != NO_FRAME; frame += length + 1) {
+            row = row_of_frame(tally, frame, length);
             row_see(tally, row, line->count);
         }
     }
@@ -158,10 +195,33 @@ uint64_t tally_sum(const struct tally *tally)
     return tally->sum;
 }
 
-static int names_compare(const struct tally_row *one, const struct tally_row *other)
+static struct tally_frame key_show(const struct tally *tally, uint32_t key)
 {
-    int order = strcmp(one->name, other->name);
-    return order ? order : strcmp(one->place, other->place);
+    const char *name = names_text(tally->keys, key, NULL);
+    return (struct tally_frame){ name, name + strlen(name) + 1 };
+}
+
+struct tally_frame tally_frame(const struct tally *tally, const struct tally_row *row, uint32_t at)
+{
+    uint32_t key;
+    memcpy(&key, (const char *)row->stack + at * sizeof key, sizeof key);
+    return key_show(tally, key);
+}
+
+static int frame_compare(struct tally_frame one, struct tally_frame other)
+{
+    int order = strcmp(one.name, other.name);
+    return order ? order : strcmp(one.place, other.place);
+}
+
+static int names_compare(const struct tally *tally, const struct tally_row *one, const struct tally_row *other)
+{
+    int order = 0;
+    if (!one->stack)
+        return frame_compare((struct tally_frame){ one->name, one->place }, (struct tally_frame){ other->name, other->place });
+    for (uint32_t at = 0; !order && at < one->depth && at < other->depth; at++)
+        order = frame_compare(tally_frame(tally, one, at), tally_frame(tally, other, at));
+    return order ? order : (one->depth > other->depth) - (one->depth < other->depth);
 }
 
 static int descending(uint64_t one, uint64_t other)
@@ -169,40 +229,49 @@ static int descending(uint64_t one, uint64_t other)
     return (one < other) - (one > other);
 }
 
-static int self_compare(const void *left, const void *right)
+static int self_compare(const void *left, const void *right, void *tally)
 {
     const struct tally_row *one = left, *other = right;
     int order = descending(one->self, other->self);
     if (!order)
         order = descending(one->total, other->total);
-    return order ? order : names_compare(one, other);
+    return order ? order : names_compare(tally, one, other);
 }
 
-static int total_compare(const void *left, const void *right)
+static int total_compare(const void *left, const void *right, void *tally)
 {
     const struct tally_row *one = left, *other = right;
     int order = descending(one->total, other->total);
     if (!order)
         order = descending(one->self, other->self);
-    return order ? order : names_compare(one, other);
+    return order ? order : names_compare(tally, one, other);
 }
 
 static struct tally_row row_show(const struct tally *tally, uint32_t row)
 {
-    const char *name = names_text(tally->keys, row, NULL);
-    return (struct tally_row){ name, name + strlen(name) + 1, tally->sums[row].self, tally->sums[row].total };
+    const struct sums *sums = &tally->sums[row];
+    struct tally_row shown = { .self = sums->self, .total = sums->total };
+    size_t size;
+    if (tally->by == TALLY_STACK) {
+        shown.stack = names_text(tally->paths, row, &size);
+        shown.depth = (uint32_t)(size / sizeof(uint32_t));
+    }
+    struct tally_frame last = shown.stack ? tally_frame(tally, &shown, shown.depth - 1) : key_show(tally, row);
+    shown.name = last.name;
+    shown.place = last.place;
+    return shown;
 }
 
 static size_t rows_sorted(struct tally *tally, const struct tally_row **rows, bool by_self)
 {
-    uint32_t keys = names_count(tally->keys);
+    uint32_t all = names_count(tally->by == TALLY_STACK ? tally->paths : tally->keys);
     size_t count = 0;
     free(tally->rows);
-    tally->rows = tool_alloc(keys, sizeof *tally->rows);
-    for (uint32_t row = 0; row < keys; row++)
+    tally->rows = tool_alloc(all, sizeof *tally->rows);
+    for (uint32_t row = 0; row < all; row++)
         if (by_self ? tally->sums[row].self : tally->sums[row].total)
             tally->rows[count++] = row_show(tally, row);
-    qsort(tally->rows, count, sizeof *tally->rows, by_self ? self_compare : total_compare);
+    qsort_r(tally->rows, count, sizeof *tally->rows, by_self ? self_compare : total_compare, tally);
     *rows = tally->rows;
     return count;
 }

@@ -3,7 +3,8 @@
  * tally: stacks to functions (or lines, files, processes), each with what it
  * has by itself (self: it was the last frame) and with all that it called
  * (total: it was anywhere in the stack, counted once a stack however often it
- * recurs).
+ * recurs). Or to whole stacks of functions, whatever their lines; total is self
+ * there.
  *
  * [tool] only.
  */
@@ -15,20 +16,26 @@
 
 #include "output/reader.h"
 
-enum tally_by { TALLY_FUNCTION, TALLY_LINE, TALLY_FILE, TALLY_PROCESS };
+enum tally_by { TALLY_FUNCTION, TALLY_LINE, TALLY_FILE, TALLY_PROCESS, TALLY_STACK };
 
 /* One row. Markers ("[ready]") and frames without a place have an empty place. */
 struct tally_row {
-    const char *name;  /* qualname; file for TALLY_FILE; process for TALLY_PROCESS */
+    const char *name;  /* qualname; file for TALLY_FILE; process for TALLY_PROCESS; for TALLY_STACK its last frame's */
     const char *place; /* path, path:line for TALLY_LINE, else empty */
     uint64_t self, total;
+    const void *stack; /* TALLY_STACK: its frames, for tally_frame; else NULL */
+    uint32_t depth;
+};
+
+struct tally_frame {
+    const char *name, *place;
 };
 
 struct tally;
 
 struct tally *tally_new(enum tally_by by);
 void tally_free(struct tally *tally);
-/* "function", "line", "file", "process"; -1: none of them. */
+/* "function", "line", "file", "process", "stack"; -1: none of them. */
 int tally_by_of(const char *word);
 const char *tally_by_name(enum tally_by by);
 
@@ -40,5 +47,7 @@ uint64_t tally_sum(const struct tally *tally);
  * name. Valid until the next call or tally_free. Returns their number. */
 size_t tally_by_self(struct tally *tally, const struct tally_row **rows);
 size_t tally_by_total(struct tally *tally, const struct tally_row **rows);
+/* Of a row of TALLY_STACK the frame number at, from 0 (root) to depth - 1. */
+struct tally_frame tally_frame(const struct tally *tally, const struct tally_row *row, uint32_t at);
 
 #endif

@@ -423,6 +423,53 @@ START_TEST(recursion_counts_once_a_stack)
 }
 END_TEST
 
+START_TEST(stacks_differ_by_functions_not_by_lines)
+{
+    put(STEM "000000.task.collapsed", "m (a.py:1);f (a.py:2);g (a.py:3) 10\nm (a.py:1);f (a.py:9);g (a.py:4) 5\nm (a.py:1);g (a.py:3) 7\n"
+                                      "m (a.py:1);f (b.py:2);g (a.py:3) 2\nm (a.py:1) 2\n");
+    struct reader *reader = reader_at(directory);
+    struct tally *tally = tally_new(TALLY_STACK);
+    ck_assert_int_eq(reader_each(reader, "task", tally_line, tally), 0);
+    ck_assert_uint_eq(tally_sum(tally), 26);
+    const struct tally_row *rows;
+    ck_assert_uint_eq(tally_by_self(tally, &rows), 4);
+    ck_assert_uint_eq(rows[0].self, 15);
+    ck_assert_uint_eq(rows[0].total, 15);
+    ck_assert_uint_eq(rows[0].depth, 3);
+    ck_assert_str_eq(tally_frame(tally, &rows[0], 0).name, "m");
+    ck_assert_str_eq(tally_frame(tally, &rows[0], 1).name, "f");
+    ck_assert_str_eq(tally_frame(tally, &rows[0], 1).place, "a.py");
+    ck_assert_str_eq(tally_frame(tally, &rows[0], 2).name, "g");
+    ck_assert_str_eq(rows[0].name, "g");
+    ck_assert_uint_eq(rows[1].self, 7);
+    ck_assert_uint_eq(rows[1].depth, 2);
+    ck_assert_uint_eq(rows[2].depth, 1); /* of equal ones what is a part of the other comes first */
+    ck_assert_str_eq(tally_frame(tally, &rows[3], 1).place, "b.py");
+    tally_free(tally);
+    reader_free(reader);
+}
+END_TEST
+
+START_TEST(quality_sums_ticks_over_tasks)
+{
+    put(STEM "000000.json", "{\"tasks_peak\": 9, \"task_ticks\": {\"read\": 5, \"repeated\": 1, \"tasks\": 40, \"postponed\": 2, \"cpu_us\": 7}}");
+    put(STEM "000001.json", "{\"tasks_peak\": 4, \"task_ticks\": {\"read\": 6, \"repeated\": 0, \"tasks\": 10, \"postponed\": 1, \"cpu_us\": 3}}");
+    put(STEM "000002.json", "{\"tasks_peak\": []}"); /* of a library that does not say */
+    put(STEM "000003.json", "{\"task_ticks\": [3], \"tasks_peak\": null}");
+    struct reader *reader = reader_at(directory);
+    struct quality *quality = quality_new(reader);
+    ck_assert_uint_eq(quality->tasks_peak, 9);
+    ck_assert_uint_eq(quality->task_ticks.read, 11);
+    ck_assert_uint_eq(quality->task_ticks.repeated, 1);
+    ck_assert_uint_eq(quality->task_ticks.tasks, 50);
+    ck_assert_uint_eq(quality->task_ticks.postponed, 3);
+    ck_assert_uint_eq(quality->task_ticks.cpu_us, 10);
+    ck_assert_double_eq(quality->processes[0].tasks_peak, 9);
+    quality_free(quality);
+    reader_free(reader);
+}
+END_TEST
+
 START_TEST(quality_survives_metadata_of_wrong_types)
 {
     put(STEM "000000.json", "{\"schema\": 1, \"ticks\": [], \"dropped\": {\"torn\": \"x\", \"new\": 2, \"creator_unknown\": 5}, \"loops\": {},"
@@ -564,6 +611,8 @@ static Suite *reader_suite(void)
     tcase_add_test(files, a_level_is_read_from_the_last_window_only);
     tcase_add_test(files, copies_of_a_window_are_read_once);
     tcase_add_test(files, recursion_counts_once_a_stack);
+    tcase_add_test(files, stacks_differ_by_functions_not_by_lines);
+    tcase_add_test(files, quality_sums_ticks_over_tasks);
     tcase_add_test(files, quality_survives_metadata_of_wrong_types);
     tcase_add_test(files, reading_while_windows_are_sealed);
     suite_add_tcase(suite, plain);
