@@ -21,7 +21,11 @@ enum { /* registered.flags */
     LEAFY = 64       /* a leaf or a running task stands on it, or it is one */
 };
 
-enum { FIRST_ROOM = 1024, CIRCLES_MOST = 4096 };
+enum {
+    FIRST_ROOM = 1024,
+    CIRCLES_MOST = 4096,
+    CUTS_APART = 63 /* awaiters of one task that can be left out one by one; those behind only together */
+};
 
 struct lineage {
     struct registry *registry;
@@ -95,7 +99,8 @@ static struct registered *touch(const struct lineage *lineage, uint32_t index)
         task->place = FRESH;
         task->flags = 0;
         task->above = task->whole = 0;
-        task->cut = task->creator = NO_TASK;
+        task->cuts = 0;
+        task->creator = NO_TASK;
     }
     return task;
 }
@@ -104,6 +109,20 @@ static bool has(const struct lineage *lineage, uint32_t index, uint8_t flag)
 {
     const struct registered *task = at(lineage, index);
     return task->placed == lineage->round && task->flags & flag;
+}
+
+/* Whether its i-th awaiter is left out, to open a circle. */
+static bool is_cut(const struct registered *task, uint32_t i)
+{
+    return task->cuts >> (i < CUTS_APART ? i : CUTS_APART) & 1;
+}
+
+static void cut(const struct lineage *lineage, struct registered *task, uint32_t awaiter)
+{
+    uint32_t i = 0;
+    while (i < CUTS_APART && i + 1 < task->edges && registry_edges(lineage->registry, task)[i].awaiter != awaiter)
+        i++;
+    task->cuts |= 1ull << i;
 }
 
 static bool is_live(const struct registered *task)
@@ -278,7 +297,7 @@ static void on_awaiters(struct lineage *lineage, struct registered *task)
     for (uint32_t i = 0; i < task->edges; i++) {
         struct registered *awaiter = at(lineage, edges[i].awaiter);
         uint32_t share = i ? part : LINEAGE_ALL - part * (task->edges - 1);
-        if (edges[i].awaiter == task->cut) {
+        if (is_cut(task, i)) {
             on_driver(lineage, task, share, true);
             continue;
         }
@@ -336,7 +355,7 @@ static void open_circle(struct lineage *lineage, uint32_t again)
             oldest = i;
     }
     if (oldest != NO_TASK)
-        at(lineage, lineage->open[oldest])->cut = oldest + 1 < lineage->opened ? lineage->open[oldest + 1] : again;
+        cut(lineage, at(lineage, lineage->open[oldest]), oldest + 1 < lineage->opened ? lineage->open[oldest + 1] : again);
     for (uint32_t i = bottom; i < lineage->opened; i++) {
         at(lineage, lineage->open[i])->place = FRESH;
         at(lineage, lineage->open[i])->creator = NO_TASK;
@@ -385,7 +404,7 @@ static void step(struct lineage *lineage, uint32_t index)
     }
     for (uint32_t i = 0; i < at(lineage, index)->edges; i++) {
         uint32_t awaiter = registry_edges(lineage->registry, at(lineage, index))[i].awaiter;
-        if (awaiter != at(lineage, index)->cut && !need(lineage, index, awaiter))
+        if (!is_cut(at(lineage, index), i) && !need(lineage, index, awaiter))
             return;
     }
     if (at(lineage, index)->edges == 0 && wants_creator(lineage, at(lineage, index))) {
@@ -398,9 +417,10 @@ static void step(struct lineage *lineage, uint32_t index)
     }
     struct registered *task = at(lineage, index);
     for (uint32_t i = 0; i < task->edges; i++)
-        make_whole(lineage, registry_edges(lineage->registry, task)[i].awaiter);
+        if (!is_cut(task, i))
+            make_whole(lineage, registry_edges(lineage->registry, task)[i].awaiter);
     task->first_above = lineage->bases;
-    if (task->edges == 1 && task->cut == NO_TASK)
+    if (task->edges == 1 && !task->cuts)
         on_only_awaiter(lineage, task);
     else if (task->edges)
         on_awaiters(lineage, task);
@@ -443,7 +463,12 @@ uint32_t lineage_whole(struct lineage *lineage, uint32_t index, const struct bas
 
 uint32_t lineage_cut(const struct lineage *lineage, uint32_t task)
 {
-    return lineage_is_placed(lineage, task) ? at(lineage, task)->cut : NO_TASK;
+    const struct registered *placed = at(lineage, task);
+    const struct edge *edges = registry_edges(lineage->registry, placed);
+    for (uint32_t i = 0; lineage_is_placed(lineage, task) && placed->cuts && i < placed->edges; i++)
+        if (is_cut(placed, i))
+            return edges[i].awaiter;
+    return NO_TASK;
 }
 
 bool lineage_is_placed(const struct lineage *lineage, uint32_t index)
@@ -468,7 +493,7 @@ static bool stands_on_stale(const struct lineage *lineage, const struct register
 {
     const struct edge *edges = registry_edges(lineage->registry, task);
     for (uint32_t i = 0; i < task->edges; i++)
-        if (edges[i].awaiter != task->cut && has(lineage, edges[i].awaiter, STALE))
+        if (!is_cut(task, i) && has(lineage, edges[i].awaiter, STALE))
             return true;
     return task->creator != NO_TASK && has(lineage, task->creator, STALE);
 }

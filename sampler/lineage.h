@@ -48,7 +48,7 @@ uint32_t lineage_of(struct lineage *lineage, uint32_t task, const struct base **
 void lineage_end_leaves(struct lineage *lineage);
 bool lineage_bears_leaf(const struct lineage *lineage, uint32_t task);
 
-/* Where an awaiter was left out to open a circle: its index, NO_TASK elsewhere. */
+/* Where an awaiter was left out to open a circle: its index (the first, of several circles), NO_TASK elsewhere. */
 uint32_t lineage_cut(const struct lineage *lineage, uint32_t task);
 /* The stacks of a task with its own whole chain. Ask lineage_of first. */
 uint32_t lineage_whole(struct lineage *lineage, uint32_t task, const struct base **bases);
