@@ -424,9 +424,9 @@ static void step(struct lineage *lineage, uint32_t index)
         on_only_awaiter(lineage, task);
     else if (task->edges)
         on_awaiters(lineage, task);
-    else if (task->creator != NO_TASK)
+    else if (task->creator != NO_TASK && at(lineage, task->creator)->above)
         on_creator(lineage, index, first, links);
-    else
+    else /* also if its creator is another loop's, which runs no more */
         on_driver(lineage, task, LINEAGE_ALL, false);
     finish(lineage, index);
 }
