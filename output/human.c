@@ -74,8 +74,17 @@ char *human_moment(char buffer[HUMAN_SIZE], uint64_t us)
     return buffer;
 }
 
+static int columns_asked = -1;
+
+void human_columns_ask(int columns)
+{
+    columns_asked = columns;
+}
+
 int human_columns(void)
 {
+    if (columns_asked >= 0)
+        return columns_asked;
     if (!isatty(STDOUT_FILENO))
         return 0;
     const char *set = getenv("COLUMNS");

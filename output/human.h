@@ -22,8 +22,10 @@ char *human_share(char buffer[HUMAN_SIZE], double part, double whole);
 /* 2023-11-14 22:13:20 UTC */
 char *human_moment(char buffer[HUMAN_SIZE], uint64_t us);
 
-/* Columns of the terminal on stdout (COLUMNS wins); 0 when it is none. */
+/* Columns to keep to: those that were asked for, else of the terminal on stdout
+ * (COLUMNS wins); 0: no limit, it is none. */
 int human_columns(void);
+void human_columns_ask(int columns);
 /* stdout is a terminal that shows colours, and NO_COLOR is not set. */
 bool human_wants_colour(void);
 

@@ -66,16 +66,15 @@ const char report_help[] =
     "    -n, --top N          rows of each table (default 10); 0: all\n"
     "    -b, --by WHAT        what a row is: function (default), line, file, process,\n"
     "                         stack\n"
-    "    -w, --width COLUMNS  shortens names to fit (default: a terminal's width); 0:\n"
-    "                         shortens nothing\n"
+    "    -w, --width COLUMNS  keeps lines so short (default: as the terminal); 0: no\n"
+    "                         limit\n"
     "    -q, --quiet          only the tables\n"
     "    -j, --json           the same numbers as one JSON object (times in\n"
     "                         microseconds, sizes in bytes)\n"
     "    -h, --help           this text\n"
     "\n"
-    "    Colours only on a terminal; NO_COLOR is respected. A stack too long for two\n"
-    "    lines has \"...\" for its outer frames, and names of inner functions without\n"
-    "    the function around them; --json has all of it.\n"
+    "    Colours and shortened names only on a terminal; NO_COLOR is respected. A\n"
+    "    stack too long for two lines has \"...\" for its outer frames; --json has all.\n"
     "\n"
     "EXIT STATUS\n"
     "    0  fine\n"
@@ -101,7 +100,6 @@ struct report {
     enum tally_by by;
     size_t top;         /* 0: all */
     bool as_json, quiet;
-    int width;          /* as asked; WIDTH_TERMINAL: not */
     struct reader *reader;
     struct quality *quality;
     struct section *sections;
@@ -109,8 +107,6 @@ struct report {
     int columns;
     bool colour;
 };
-
-#define WIDTH_TERMINAL (-1)
 
 /* ---- options -------------------------------------------------------------- */
 
@@ -133,11 +129,12 @@ static bool top_parse(struct report *report, const char *text)
     return good;
 }
 
-static bool width_parse(struct report *report, const char *text)
+static bool width_parse(const char *text)
 {
     unsigned long width;
     bool good = number_parse("--width", text, WIDTH_MOST, &width);
-    report->width = (int)width;
+    if (good)
+        human_columns_ask((int)width);
     return good;
 }
 
@@ -183,7 +180,7 @@ static int options_parse(struct report *report, int argc, char **argv)
         case 'm': good = metric_parse(report, optarg); break;
         case 'n': good = top_parse(report, optarg); break;
         case 'b': good = by_parse(report, optarg); break;
-        case 'w': good = width_parse(report, optarg); break;
+        case 'w': good = width_parse(optarg); break;
         case 'j': report->as_json = true; break;
         case 'q': report->quiet = true; break;
         case 'h': fputs(report_help, stdout); return TOOL_FINE;
@@ -486,14 +483,23 @@ static void print_heading(const struct report *report, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    fputs(report->colour ? "\n\033[1m" : "\n", stdout);
+    fputs(report->colour ? "\033[1m" : "", stdout);
     vprintf(format, arguments);
     fputs(report->colour ? "\033[0m\n" : "\n", stdout);
     va_end(arguments);
 }
 
+/* Of an inner function without the functions around it. */
+static const char *name_inner(const char *name)
+{
+    static const char around[] = ".<locals>.";
+    for (const char *next; (next = strstr(name, around));)
+        name = next + sizeof around - 1;
+    return name;
+}
+
 /* Name and place share the columns that are left: the place loses its start
- * first, then the name its end. */
+ * first, then the name the functions around it, then its end. */
 static void print_label(const struct report *report, const struct tally_row *row)
 {
     int room = report->columns ? report->columns - NUMBER_COLUMNS : 0;
@@ -504,7 +510,9 @@ static void print_label(const struct report *report, const struct tally_row *row
     int place_least = place_width < PLACE_COLUMNS ? place_width : PLACE_COLUMNS;
     if (place_least > room / 2)
         place_least = room / 2;
-    char *name = human_text(row->name, strlen(row->name), room ? room - place_least - around : 0, report->by == TALLY_FILE);
+    int name_room = room ? room - place_least - around : 0;
+    const char *shown = room && human_width(row->name) > name_room ? name_inner(row->name) : row->name;
+    char *name = human_text(shown, strlen(shown), name_room, report->by == TALLY_FILE);
     if (room) {
         char *whole = place;
         place = human_text(whole, strlen(whole), room - human_width(name) - around, true);
@@ -583,16 +591,6 @@ static uint32_t path_first(const struct path *path)
     return first;
 }
 
-/* Of an inner function without the functions around it: they are further up in
- * the path, or were. */
-static const char *name_inner(const char *name)
-{
-    static const char around[] = ".<locals>.";
-    for (const char *next; (next = strstr(name, around));)
-        name = next + sizeof around - 1;
-    return name;
-}
-
 static void print_path(const struct report *report, const struct tally *tally, const struct tally_row *row)
 {
     struct path path = { .depth = row->depth, .room = report->columns ? report->columns - STACK_COLUMNS : 0 };
@@ -604,7 +602,7 @@ static void print_path(const struct report *report, const struct tally *tally, c
     for (uint32_t at = 0; at < path.depth; at++) {
         const char *name = tally_frame(tally, row, at).name;
         if (path.room)
-            name = name_inner(name);
+            name = name_inner(name); /* those around it are further up in the path, or were */
         path.names[at] = human_text(*name ? name : "\"\"", *name ? strlen(name) : 2, widest, false);
         path.widths[at] = human_width(path.names[at]);
     }
@@ -645,6 +643,7 @@ static void print_section(const struct report *report, const struct section *sec
     if (report->by == TALLY_PROCESS)
         return; /* a process calls no other: both orders are the same */
     count = tally_by_total(section->tally, &rows);
+    putchar('\n');
     print_heading(report, "%s by total", section->metric);
     print_rows(report, section, rows, count);
 }
@@ -659,12 +658,14 @@ static void print_head(const struct report *report)
 
 static void print_text(struct report *report)
 {
-    report->columns = report->width == WIDTH_TERMINAL ? human_columns() : report->width;
+    report->columns = human_columns();
     report->colour = human_wants_colour();
     if (!report->quiet)
         print_head(report);
-    for (size_t at = 0; at < report->sections_count; at++)
+    for (size_t at = 0; at < report->sections_count; at++) {
+        fputs(at || !report->quiet ? "\n" : "", stdout);
         print_section(report, &report->sections[at]);
+    }
 }
 
 /* ---- JSON ----------------------------------------------------------------- */
@@ -895,7 +896,7 @@ static void explain_nothing(const struct report *report, int count, char **paths
 
 int report_main(int argc, char **argv)
 {
-    struct report report = { .top = TOP_DEFAULT, .width = WIDTH_TERMINAL };
+    struct report report = { .top = TOP_DEFAULT };
     int status = options_parse(&report, argc, argv);
     if (status >= 0)
         return status;
