@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "hooks/guard.h"
 #include "hooks/mem.h"
 #include "sampler/cpython/asyncios.h"
 #include "sampler/cpython/awaiters.h"
@@ -15,7 +14,7 @@ enum {
     READINGS = 2,          /* of a task that changed while it was read */
     UNBORN_ROUNDS = 100,   /* until an object whose __init__ does not end is no task */
     CHAIN_LONGEST = 16384, /* coroutines of one task */
-    SHARED = 256,          /* callbacks that are remembered within a round; a power of two */
+    SHARED = 256,          /* futures between tasks that are remembered within a round; a power of two */
     FIRST_ROOM = 256
 };
 
@@ -26,9 +25,9 @@ enum kept {
     KEPT_DIRECT /* one task waits for it: kept_next */
 };
 
-/* Edges that all with the same callback share. */
+/* Edges that all who lead to one future share. */
 struct shared {
-    uintptr_t callback;
+    uintptr_t between;
     uint32_t round, first_edge, edges;
 };
 
@@ -425,16 +424,39 @@ static void keep_edges(struct registered *task, const struct edge *edge, uintptr
     }
 }
 
-/* A function that is the only callback: gather and wait give the same to all of
- * their members, and it leads all of them to the same awaiters. It lives as long as
- * any of these waits, so within a round its address stands for it. */
+/* Whether the task waits for the future now. */
+static bool waits_for(const struct registry *registry, const struct registered *task, uintptr_t future)
+{
+    uintptr_t waiter, coro;
+    return asyncio_waiter(registry->target, asyncios_at(task->asyncio), task->task, &waiter, &coro) && waiter == future;
+}
+
+/* The place of the edges of all whose only callback leads to this future; NULL: there
+ * are other callbacks, or it leads elsewhere. */
 static struct shared *shared_by(struct registry *registry, const struct future *future)
 {
-    uint64_t type;
-    if (!future->callback0 || future->callbacks ||
-        !guard_word(future->callback0 + (uintptr_t)registry->target->layout.object_type, &type) || type != registry->target->function_type)
+    uintptr_t between = future->callback0 && !future->callbacks ? awaiters_between(registry->target, future->callback0) : 0;
+    if (!between)
         return NULL;
-    return &registry->shared[future->callback0 * 0x9e3779b97f4a7c15u >> 40 & (SHARED - 1)];
+    struct shared *shared = &registry->shared[between * 0x9e3779b97f4a7c15u >> 40 & (SHARED - 1)];
+    if (shared->between != between || shared->round != registry->round)
+        *shared = (struct shared){.between = between};
+    return shared;
+}
+
+/* Gather and wait have one future between all of their members and the awaiter, so
+ * its edges are found once a round. But a future's address may be another's by now:
+ * each time the awaiters are asked whether they wait for it still. */
+static bool is_shared_still(const struct registry *registry, const struct shared *shared)
+{
+    if (shared->round != registry->round)
+        return false;
+    for (uint32_t i = 0; i < shared->edges; i++) {
+        const struct edge *edge = &registry->edge[shared->first_edge + i];
+        if (edge->through != shared->between || !waits_for(registry, &registry->tasks[edge->awaiter], edge->through))
+            return false;
+    }
+    return true;
 }
 
 static void read_edges(struct registry *registry, uint32_t index, const struct asyncio *asyncio, const struct future *future)
@@ -443,11 +465,11 @@ static void read_edges(struct registry *registry, uint32_t index, const struct a
     uint32_t first = registry->edges;
     struct awaiters_walk walk;
 
-    if (!shared || shared->callback != future->callback0 || shared->round != registry->round) {
+    if (!shared || !is_shared_still(registry, shared)) {
         awaiters_begin(&walk, registry->target, asyncio, future);
         walk_edges(registry, first, &walk, registry->tasks[index].asyncio);
         if (shared)
-            *shared = (struct shared){future->callback0, registry->round, first, registry->edges - first};
+            *shared = (struct shared){shared->between, registry->round, first, registry->edges - first};
     }
     struct registered *task = &registry->tasks[index];
     task->first_edge = shared ? shared->first_edge : first;
@@ -459,10 +481,10 @@ static void read_edges(struct registry *registry, uint32_t index, const struct a
 /* The edge to the one task that waited for this one, if it still does. */
 static bool find_direct(struct registry *registry, uint32_t index)
 {
-    uintptr_t waiter, coro, awaiter = registry->tasks[index].kept_next;
-    uint32_t other = registry_find(registry, awaiter);
-    if (other == NO_TASK || !asyncio_waiter(registry->target, asyncios_at(registry->tasks[other].asyncio), awaiter, &waiter, &coro) ||
-        waiter != registry->tasks[index].task || !add_edge(registry, registry->edges, other, waiter))
+    uintptr_t task = registry->tasks[index].task;
+    uint32_t awaiter = registry_find(registry, registry->tasks[index].kept_next);
+    if (awaiter == NO_TASK || !waits_for(registry, &registry->tasks[awaiter], task) ||
+        !add_edge(registry, registry->edges, awaiter, task))
         return false;
     registry->tasks[index].first_edge = registry->edges - 1;
     registry->tasks[index].edges = 1;

@@ -54,16 +54,17 @@ static uintptr_t word(uintptr_t base, int32_t offset)
 
 /* --- functions that are known --- */
 
-/* A slot holds the upper bits of a mix of the code's address and that of its
- * name, and the row: one word, so that a handler and the sampler may share it.
- * A wrong hit would need both addresses again, and its edge would not close. */
+/* A slot holds the upper bits of a mix of the code's address and that of its name,
+ * which of its free variables is the row's, and the row: one word, so that a handler
+ * and the sampler may share it. A wrong hit would need both addresses again, and its
+ * edge would not close. */
 static _Atomic uint64_t known[KNOWN];
 
 static uint64_t mix(uintptr_t code, uintptr_t name)
 {
     uint64_t x = code * 0x9e3779b97f4a7c15u ^ name * 0xc4ceb9fe1a85ec53u;
     x ^= x >> 29;
-    return (x * 0xbf58476d1ce4e5b9u) & ~(uint64_t)0xff;
+    return (x * 0xbf58476d1ce4e5b9u) & ~(uint64_t)0xffff;
 }
 
 static const struct row *find_row(const struct py_target *target, uintptr_t name)
@@ -74,19 +75,26 @@ static const struct row *find_row(const struct py_target *target, uintptr_t name
     return &rows[0];
 }
 
-static const struct row *row_of(const struct py_target *target, uintptr_t function)
+/* A function's row, and the number of its free variable, -1: it needs none. */
+static const struct row *row_of(const struct py_target *target, uintptr_t function, int *variable)
 {
     uintptr_t code = word(function, target->layout.function_code);
     uintptr_t name = word(code, target->layout.code_qualname);
+    *variable = -1;
     if (!name)
         return &rows[0];
     uint64_t key = mix(code, name);
     _Atomic uint64_t *slot = &known[key >> 32 & (KNOWN - 1)];
     uint64_t found = atomic_load_explicit(slot, memory_order_relaxed);
-    if (found && (found & ~(uint64_t)0xff) == key)
+    if (found && (found & ~(uint64_t)0xffff) == key) {
+        *variable = (int)(found >> 8 & 0xff) - 1;
         return &rows[(found & 0xff) - 1];
+    }
     const struct row *row = find_row(target, name);
-    atomic_store_explicit(slot, key | (uint64_t)(row - rows + 1), memory_order_relaxed);
+    if (row->route == ROUTE_CLOSURE)
+        *variable = containers_free_variable(target, code, row->name);
+    if (*variable < 0xff - 1)
+        atomic_store_explicit(slot, key | (uint64_t)(*variable + 1) << 8 | (uint64_t)(row - rows + 1), memory_order_relaxed);
     return row;
 }
 
@@ -132,8 +140,6 @@ static void push(struct awaiters_walk *walk, uintptr_t object)
         walk->cut = true;
         return;
     }
-    walk->between = object;
-    walk->betweens++;
     struct awaiters_level *level = &walk->level[walk->levels++];
     *level = (struct awaiters_level){.future = object, .callback0 = future.callback0};
     if (future.callbacks)
@@ -178,6 +184,7 @@ static uintptr_t take(struct awaiters_walk *walk, uintptr_t callback)
     uintptr_t type = word(callback, layout->object_type), function = callback, self = 0;
     const struct row *row;
     bool partial = false;
+    int variable;
 
     if (type == target->cfunction_type)
         return is_wakeup(target, callback) ? word(callback, layout->cfunction_self) : 0;
@@ -190,12 +197,12 @@ static uintptr_t take(struct awaiters_walk *walk, uintptr_t callback)
             return 0;
         function = word(callback, layout->partial_function);
     }
-    row = row_of(target, function);
+    row = row_of(target, function, &variable);
     switch (row->route) {
     case ROUTE_WAKEUP:
         return self;
     case ROUTE_CLOSURE:
-        follow(walk, row, containers_closure(target, function, row->name));
+        follow(walk, row, containers_closure_at(target, function, variable));
         return 0;
     case ROUTE_SELF:
         follow(walk, row, self ? containers_attribute(target, self, row->name) : 0);
@@ -212,14 +219,22 @@ static uintptr_t take(struct awaiters_walk *walk, uintptr_t callback)
     }
 }
 
+uintptr_t awaiters_between(const struct py_target *target, uintptr_t callback)
+{
+    int variable;
+    if (word(callback, target->layout.object_type) != target->function_type)
+        return 0;
+    const struct row *row = row_of(target, callback, &variable);
+    return row->route == ROUTE_CLOSURE && !row->attribute && !row->is_queue ? containers_closure_at(target, callback, variable) : 0;
+}
+
 /* --- the walk --- */
 
 void awaiters_begin(struct awaiters_walk *walk, const struct py_target *target, const struct asyncio *asyncio, const struct future *future)
 {
     walk->target = target;
     walk->asyncio = asyncio;
-    walk->levels = walk->looked = walk->betweens = 0;
-    walk->between = 0;
+    walk->levels = walk->looked = 0;
     walk->cut = false;
     walk->level[0] = (struct awaiters_level){.future = future->address, .callback0 = future->callback0};
     if (future->callbacks)

@@ -48,8 +48,6 @@ struct awaiters_walk {
         uint32_t next;
     } level[AWAITERS_LEVELS];
     uint32_t levels, looked;
-    uintptr_t between;  /* the last future that stood between what was asked for and an awaiter ... */
-    uint32_t betweens;  /* ... and how many did so far */
     bool cut; /* a bound was hit: there may be more */
 };
 
@@ -57,6 +55,10 @@ struct awaiters_walk {
 void awaiters_begin(struct awaiters_walk *walk, const struct py_target *target, const struct asyncio *asyncio, const struct future *future);
 /* The next task that waits for it; one that is reached in two ways comes twice. */
 bool awaiters_next(struct awaiters_walk *walk, struct awaiter *awaiter);
+
+/* The future that a callback leads to, where it is a function that keeps it for
+ * life (gather's, wait's, shield's): all whose callback it is lead there. 0: no such. */
+uintptr_t awaiters_between(const struct py_target *target, uintptr_t callback);
 
 /* Whether the future that a task waits for is an aggregate (gather's outer future)
  * none of whose members is pending: the task only waits for the loop. */

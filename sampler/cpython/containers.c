@@ -388,20 +388,31 @@ static bool is_function(const struct py_target *target, uintptr_t object)
     return target->function_type ? objects_is(target, object, target->function_type) : is_instance(target, object, "function", NULL);
 }
 
-uintptr_t containers_closure(const struct py_target *target, uintptr_t function, const char *name)
+int containers_free_variable(const struct py_target *target, uintptr_t code, const char *name)
 {
-    const struct layout *layout = &target->layout;
     struct variables variables;
-    struct items cells;
-    uintptr_t code, closure;
-
-    if (!is_function(target, function) || !read_pointer(function, layout->function_code, &code) ||
-        !objects_is(target, code, target->code_type) || !read_pointer(function, layout->function_closure, &closure) ||
-        !read_variables(target, code, &variables) || !containers_items(target, closure, &cells))
-        return 0;
+    if (!objects_is(target, code, target->code_type) || !read_variables(target, code, &variables))
+        return -1;
     int32_t first_free = variables.count - variables.free;
     int32_t index = find_variable(target, &variables, first_free, name);
-    return index < 0 ? 0 : cell_contents(target, containers_item(&cells, (uint32_t)(index - first_free)));
+    return index < 0 ? -1 : index - first_free;
+}
+
+uintptr_t containers_closure_at(const struct py_target *target, uintptr_t function, int variable)
+{
+    struct items cells;
+    uintptr_t closure;
+    if (variable < 0 || !read_pointer(function, target->layout.function_closure, &closure) || !containers_items(target, closure, &cells))
+        return 0;
+    return cell_contents(target, containers_item(&cells, (uint32_t)variable));
+}
+
+uintptr_t containers_closure(const struct py_target *target, uintptr_t function, const char *name)
+{
+    uintptr_t code;
+    if (!is_function(target, function) || !read_pointer(function, target->layout.function_code, &code))
+        return 0;
+    return containers_closure_at(target, function, containers_free_variable(target, code, name));
 }
 
 /* Where a code object says that a variable lives: in a cell? */

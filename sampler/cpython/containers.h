@@ -82,6 +82,11 @@ uintptr_t containers_attribute(const struct py_target *target, uintptr_t object,
  * in the code's co_freevars. 0: no such variable, an empty cell, unreadable. */
 uintptr_t containers_closure(const struct py_target *target, uintptr_t function, const char *name);
 
+/* The same in two steps: which of the function's free variables it is (-1: none of
+ * them), the same for every function of that code; and what that one holds. */
+int containers_free_variable(const struct py_target *target, uintptr_t code, const char *name);
+uintptr_t containers_closure_at(const struct py_target *target, uintptr_t function, int variable);
+
 /* A local variable of a frame at rest, by name; through its cell where it is
  * one. frame is the _PyInterpreterFrame. 0: none, unbound, unreadable. */
 uintptr_t containers_local(const struct py_target *target, uintptr_t frame, const struct py_code *code, const char *name);

@@ -10,7 +10,7 @@
 #define TAG_BITS 7u  /* of a pointer on the value stack (3.14+) */
 #define LINE 64u     /* bytes of a cache line */
 #define SPAN_MAX 256 /* bytes from an object's type to the last of its words that are read */
-enum { LINKS_MOST = 256 };
+enum { LINKS_MOST = 16384 };
 
 static bool word(uintptr_t base, int32_t offset, uint64_t *value)
 {
