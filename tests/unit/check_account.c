@@ -268,6 +268,74 @@ START_TEST(a_life_between_two_looks)
 }
 END_TEST
 
+/* --- twins --- */
+
+static uint64_t task_of(profile_stack stack)
+{
+    return profile_get_ns(profile, stack, METRIC_TASK);
+}
+
+static profile_stack give_twin(profile_stack stack, int number)
+{
+    profile_stack twin = stack_of("task", number);
+    book.metrics |= 1u << METRIC_TASK;
+    profile_set_twin(profile, stack, twin);
+    return twin;
+}
+
+START_TEST(a_twin_gets_what_wall_gets)
+{
+    profile_stack runs = give_twin(working[0], 0), stands = give_twin(waiting[0], 1);
+    account_look(&account, OPENED_NS + 1000, OPENED_CPU + 400);
+    account_run(&account, &book, OPENED_CPU + 300, working[0]);
+    account_run(&account, &book, OPENED_CPU + 400, working[1]); /* which has none */
+    account_wait(&account, &book, waiting[0]);
+    ck_assert_uint_eq(task_of(runs), 300);
+    ck_assert_uint_eq(task_of(stands), 600);
+    ck_assert_uint_eq(profile_total_ns(profile, METRIC_TASK), 900);
+    ck_assert_uint_eq(wall_of(working[0]) + wall_of(waiting[0]), 900);
+    ck_assert_uint_eq(wall_total(), 1000);
+    ck_assert_uint_eq(cpu_total(), 400);
+    ck_assert_uint_eq(cpu_of(runs) + wall_of(runs) + task_of(working[0]), 0);
+}
+END_TEST
+
+START_TEST(a_twin_gets_its_part_of_a_rest)
+{
+    profile_stack twin = give_twin(working[0], 0);
+    account_run(&account, &book, OPENED_CPU + 300, working[0]);
+    account_run(&account, &book, OPENED_CPU + 400, working[1]);
+    account_look(&account, OPENED_NS + 10000, OPENED_CPU + 4400);
+    account_settle(&account, &book, waiting[0]);
+    ck_assert_uint_eq(task_of(twin), wall_of(working[0]));
+    ck_assert_uint_eq(task_of(twin), 7500);
+    ck_assert_uint_eq(profile_total_ns(profile, METRIC_TASK), 7500);
+}
+END_TEST
+
+START_TEST(unseen_time_is_no_tasks)
+{
+    give_twin(waiting[0], 0);
+    account_look(&account, OPENED_NS + 1000, OPENED_CPU + 40);
+    account_settle(&account, &book, waiting[0]);
+    account_unseen(&book, 1000, 300, waiting[0]);
+    ck_assert_uint_eq(profile_total_ns(profile, METRIC_TASK), 0);
+}
+END_TEST
+
+START_TEST(a_twin_gets_nothing_that_is_not_recorded)
+{
+    give_twin(working[0], 0);
+    book.metrics = 1u << METRIC_CPU | 1u << METRIC_WALL;
+    account_run(&account, &book, OPENED_CPU + 300, working[0]);
+    ck_assert_uint_eq(profile_total_ns(profile, METRIC_TASK), 0);
+    book.metrics = 1u << METRIC_TASK;
+    account_run(&account, &book, OPENED_CPU + 500, working[0]);
+    ck_assert_uint_eq(profile_total_ns(profile, METRIC_TASK), 200);
+    ck_assert_uint_eq(wall_total(), 300);
+}
+END_TEST
+
 /* --- any order of everything --- */
 
 static uint32_t state;
@@ -348,6 +416,7 @@ Suite *suite_account(void)
         what_is_not_recorded_is_not_booked, a_rest_is_spread_by_weight, a_rest_without_ticks_is_unseen_below_the_last_stack,
         unseen_is_not_stacked_on_itself, the_ticks_of_a_window_take_no_rest_of_the_next, settling_twice_books_once,
         rounding_keeps_the_sum, large_times_do_not_overflow, the_heaviest_stacks_stay_in_the_tally, a_life_between_two_looks,
+        a_twin_gets_what_wall_gets, a_twin_gets_its_part_of_a_rest, unseen_time_is_no_tasks, a_twin_gets_nothing_that_is_not_recorded,
     };
     Suite *suite = suite_create("account");
     TCase *core = tcase_create("core");

@@ -55,7 +55,7 @@ START_TEST(defaults)
     ck_assert_uint_eq(config.enable, 1);
     ck_assert_uint_eq(config.rate, 100);
     ck_assert_str_eq(config.dir, "aprof-spool");
-    ck_assert_uint_eq(config.metrics, 1u << METRIC_CPU | 1u << METRIC_WALL);
+    ck_assert_uint_eq(config.metrics, 1u << METRIC_CPU | 1u << METRIC_WALL | 1u << METRIC_TASK);
     ck_assert_uint_eq(config.clock, CONFIG_CLOCK_CPU);
     ck_assert_uint_eq(config.window, 60);
     ck_assert_uint_eq(config.depth, 512);

@@ -85,6 +85,24 @@ START_TEST(flags_are_kept)
 }
 END_TEST
 
+START_TEST(a_twin_is_kept_until_the_end_of_the_window)
+{
+    profile_stack stack = stack_of("main;loop;task"), twin = stack_of("task");
+    ck_assert_uint_eq(profile_twin(profile, stack), PROFILE_ROOT);
+    profile_set_twin(profile, stack, twin);
+    ck_assert_uint_eq(profile_twin(profile, stack), twin);
+    ck_assert_uint_eq(profile_twin(profile, twin), PROFILE_ROOT); /* not the other way round */
+    ck_assert_uint_eq(profile_twin(profile, profile_parent(profile, stack)), PROFILE_ROOT);
+    profile_set_twin(profile, stack, PROFILE_ROOT);
+    ck_assert_uint_eq(profile_twin(profile, stack), PROFILE_ROOT);
+    profile_set_twin(profile, stack, twin);
+    profile_clear(profile, false);
+    for (profile_stack any = 0; any < profile_nodes(profile); any++)
+        ck_assert_uint_eq(profile_twin(profile, any), PROFILE_ROOT);
+    ck_assert_uint_eq(profile_twin(profile, stack_of("main;loop;task")), PROFILE_ROOT);
+}
+END_TEST
+
 START_TEST(times_add_up_and_nothing_drifts)
 {
     profile_stack stack = stack_of("f");
@@ -307,6 +325,7 @@ Suite *suite_profile(void)
     tcase_add_test(large, the_same_frames_are_the_same_stack);
     tcase_add_test(large, texts_are_joined_and_cut_like_snprintf);
     tcase_add_test(large, flags_are_kept);
+    tcase_add_test(large, a_twin_is_kept_until_the_end_of_the_window);
     tcase_add_test(large, times_add_up_and_nothing_drifts);
     tcase_add_test(large, less_than_a_microsecond_waits);
     tcase_add_test(large, each_change_is_taken_once_and_grouped_by_metric);
