@@ -204,8 +204,10 @@ static void add_base(struct lineage *lineage, struct registered *task, profile_s
             return;
         }
     }
-    if (!grow((void **)&lineage->base, &lineage->bases_room, lineage->bases + 1, sizeof *lineage->base))
+    if (!grow((void **)&lineage->base, &lineage->bases_room, lineage->bases + 1, sizeof *lineage->base)) {
+        task->flags |= STALE; /* no memory: its time comes later */
         return;
+    }
     lineage->base[lineage->bases++] = (struct base){stack, share};
     task->above++;
 }
@@ -327,6 +329,7 @@ static bool push_open(struct lineage *lineage, uint32_t index)
     if (!grow((void **)&lineage->open, &lineage->open_room, lineage->opened + 1, sizeof *lineage->open))
         return false;
     touch(lineage, index)->place = OPEN;
+    at(lineage, index)->edges_done = 0;
     lineage->open[lineage->opened++] = index;
     return true;
 }
@@ -391,6 +394,8 @@ static void finish(struct lineage *lineage, uint32_t index)
     lineage->opened--;
     if (grow((void **)&lineage->order, &lineage->order_room, lineage->placed + 1, sizeof *lineage->order))
         lineage->order[lineage->placed++] = index;
+    else
+        task->flags |= STALE; /* nobody will prove it */
 }
 
 /* One step for the task on top of the walk. */
@@ -402,10 +407,12 @@ static void step(struct lineage *lineage, uint32_t index)
         finish(lineage, index);
         return;
     }
-    for (uint32_t i = 0; i < at(lineage, index)->edges; i++) {
+    while (at(lineage, index)->edges_done < at(lineage, index)->edges) {
+        uint32_t i = at(lineage, index)->edges_done;
         uint32_t awaiter = registry_edges(lineage->registry, at(lineage, index))[i].awaiter;
         if (!is_cut(at(lineage, index), i) && !need(lineage, index, awaiter))
             return;
+        at(lineage, index)->edges_done++;
     }
     if (at(lineage, index)->edges == 0 && wants_creator(lineage, at(lineage, index))) {
         uint32_t creator = find_creator(lineage, index, &first, &links);
@@ -437,7 +444,9 @@ uint32_t lineage_of(struct lineage *lineage, uint32_t index, const struct base *
     if (touch(lineage, index)->place == FRESH && push_open(lineage, index))
         while (lineage->opened)
             step(lineage, lineage->open[lineage->opened - 1]);
-    const struct registered *task = at(lineage, index);
+    struct registered *task = at(lineage, index);
+    if (task->place != PLACED)
+        task->flags |= STALE; /* no memory */
     *bases = &lineage->base[task->first_above];
     return task->above;
 }

@@ -78,6 +78,7 @@ struct registered {
     uint32_t placed;
     uint8_t place, flags;
     uint32_t first_above, above, first_whole, whole; /* stacks it stands on; those with its own chain */
+    uint32_t edges_done;   /* so many awaiters are placed, or left out */
     uint64_t cuts;         /* a bit for each awaiter that is left out, to open a circle */
     uint32_t creator;      /* the task of the coroutine that made it, NO_TASK: unknown or gone */
 

@@ -32,7 +32,7 @@ static bool driver(void *context, uintptr_t loop, profile_stack *stack)
 
 static void start_with(int minor, uint32_t tasks, bool creators)
 {
-    fake_asyncio_start(&world, minor, tasks, 8 * MIB);
+    fake_asyncio_start(&world, minor, tasks, 32 * MIB);
     fake_births_reset();
     ck_assert_int_eq(mem_init(256 * MIB), 0);
     ck_assert_int_eq(codes_start(), 0);
@@ -759,6 +759,34 @@ START_TEST(above_a_creator_too)
 }
 END_TEST
 
+/* What has no room is not proven: whoever asks adds its time later. */
+START_TEST(no_memory)
+{
+    uint32_t unproven = 0, tasks = 3000;
+    const struct base *bases;
+    start(14, tasks);
+    for (uint32_t i = 1; i < tasks; i++)
+        fake_task_awaits(&world, i, 1, (i - 1) / 2);
+    know_all();
+    new_round();
+    for (size_t size = MIB; size >= 64; size /= 2)
+        while (mem_alloc(size))
+            ;
+    for (uint32_t i = 0; i < tasks; i++)
+        if (i >= tasks / 2 || i < 10)
+            lineage_of(lineage, index_of(i), &bases);
+    lineage_prove(lineage);
+    for (uint32_t i = 0; i < 10; i++) {
+        uint32_t count = lineage_of(lineage, index_of(i), &bases);
+        unproven += !lineage_is_proven(lineage, index_of(i));
+        if (lineage_is_proven(lineage, index_of(i)))
+            ck_assert_uint_eq(sum_of(bases, count), LINEAGE_ALL);
+    }
+    ck_assert_uint_gt(unproven, 0);
+    stop();
+}
+END_TEST
+
 Suite *suite_lineage(void)
 {
     Suite *suite = suite_create("lineage");
@@ -799,6 +827,7 @@ Suite *suite_lineage(void)
     tcase_add_loop_test(proof, what_stands_on_one_that_changed_is_not, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(proof, an_awaiter_that_moves_on_meanwhile, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(proof, above_a_creator_too, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_test(proof, no_memory);
     suite_add_tcase(suite, awaiters);
     suite_add_tcase(suite, creators);
     suite_add_tcase(suite, circles);
