@@ -24,8 +24,13 @@ async def life(kind, born, seconds):
     lives[kind] = lives.get(kind, 0) + now() - born
 
 
+functions = {}
+
+
 def bear(kind, seconds, **options):
-    return asyncio.create_task(named("life_" + kind, life)(kind, now(), seconds), **options)
+    if kind not in functions:
+        functions[kind] = named("life_" + kind, life)
+    return asyncio.create_task(functions[kind](kind, now(), seconds), **options)
 
 
 async def long(seconds):
