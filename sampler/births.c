@@ -218,6 +218,7 @@ bool births_next(struct birth *birth)
 
     if (!memory || !(header = atomic_load_explicit(ring_at(at), memory_order_acquire)))
         return false;
+    birth->number = at;
     birth->count = (uint32_t)header - 1;
     birth->task = atomic_load_explicit(ring_at(at + 1), memory_order_relaxed);
     for (uint32_t i = 0; i < birth->count; i++)
@@ -226,6 +227,11 @@ bool births_next(struct birth *birth)
         atomic_store_explicit(ring_at(at + i), 0, memory_order_relaxed);
     atomic_store_explicit(&tail, at + RECORD_HEAD + birth->count, memory_order_release);
     return true;
+}
+
+uint64_t births_number(void)
+{
+    return atomic_load_explicit(&head, memory_order_acquire);
 }
 
 uint64_t births_lost(void)

@@ -40,6 +40,7 @@ enum { BIRTH_MAKERS = 30 }; /* coroutines kept of one chain, innermost first */
 
 struct birth {
     uintptr_t task;
+    uint64_t number;                 /* births_number() was at most this before it */
     uint32_t count;                  /* of maker[]; 0: made outside of any coroutine */
     maker_id maker[BIRTH_MAKERS];
 };
@@ -62,6 +63,9 @@ bool births_is_hooked(uintptr_t task_type);
 /* [handler] The task that was made last of a coroutine at this address, as far as it
  * is remembered; 0: not. A hint: the caller asks the task whether it is so. */
 uintptr_t births_task_of(uintptr_t coroutine);
+
+/* [handler] Grows with every birth: one that comes after has a `number` of at least this. */
+uint64_t births_number(void);
 
 /* --- [sampler] --- */
 

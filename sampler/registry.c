@@ -210,6 +210,7 @@ static void become_another(struct registry *registry, struct registered *task)
     task->makers = NULL;
     task->makers_count = 0;
     task->unborn = 0;
+    task->born = 0;
     task->read_ns = 0;
     task->order = registry->order++;
     task->kept_stack = PROFILE_ROOT;
@@ -252,6 +253,11 @@ void registry_born(struct registry *registry, const struct birth *birth, uint8_t
     task->asyncio = asyncio;
     task->coro = 0;   /* its old slot in by_coro finds another address, or nobody */
     task->glance = 0; /* the same to the last bit, it is another task all the same */
+    task->born = birth->number + 1;
+    if (task->round == registry->round) {
+        task->status = TASK_TORN;
+        task->edges = 0;
+    }
     size_t bytes = birth->count * sizeof *task->makers;
     if (birth->count && (task->makers = mem_alloc(bytes))) {
         memcpy(task->makers, birth->maker, bytes);

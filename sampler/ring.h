@@ -17,7 +17,7 @@
  *   entry   tag in the low byte of its first word, the rest by its tag:
  *           RING_SETTLED    tag | lasti << 32, identity
  *           RING_UNSETTLED  tag | lasti << 32, identity, address of the code object
- *           RING_TASK       tag, address of a task: its frames end here
+ *           RING_TASK       tag, address of a task: its frames end here, births_number()
  *           RING_CHAIN      tag | frames << 32: so many frame entries follow, outermost first
  *           RING_CYCLE      tag: the awaiters go round in a circle
  *

@@ -5,6 +5,7 @@
 
 #include "hooks/log.h"
 #include "hooks/mem.h"
+#include "sampler/births.h"
 #include "sampler/cpython/asyncios.h"
 #include "sampler/cpython/states.h"
 #include "sampler/stacked.h"
@@ -69,9 +70,10 @@ static void add_inner(struct filling *filling, struct stack_entry entry)
         copy->entry[copy->frames - filling->chain_frames + --filling->chain_left] = entry;
 }
 
-static void end_task(struct filling *filling, uintptr_t task)
+static void end_task(struct filling *filling, uintptr_t task, uint64_t births)
 {
     filling->copy->task = task;
+    filling->copy->births = births;
     filling->copy->task_frames = filling->copy->frames;
     filling->copy->awaited = false;
 }
@@ -84,7 +86,7 @@ static void take(struct filling *filling, const struct stacked *entry)
         add_frame(filling, frame);
         break;
     case STACKED_TASK:
-        end_task(filling, entry->task);
+        end_task(filling, entry->task, births_number());
         break;
     case STACKED_CHAIN:
         open_chain(filling, entry->frames);
@@ -142,8 +144,8 @@ void stacks_from_ring(struct stack_copy *copy, const struct ring *ring)
     for (uint32_t i = 0; i < entries; i++) {
         switch (ring_peek(ring, at) & 255) {
         case RING_TASK:
-            end_task(&filling, ring_peek(ring, at + 1));
-            at += 2;
+            end_task(&filling, ring_peek(ring, at + 1), ring_peek(ring, at + 2));
+            at += 3;
             break;
         case RING_CHAIN:
             take_chain(&filling, ring, &at);

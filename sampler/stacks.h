@@ -38,6 +38,7 @@ struct stack_copy {
     uint32_t cut;      /* more of them, at the root end */
     uint32_t depth;    /* room in entry[] */
     uintptr_t task;       /* the outermost task that the thread runs, 0: none; ... */
+    uint64_t births;      /* births_number() when it was seen to run: which task the address stands for */
     uint32_t task_frames; /* ... so many entries, from the leaf on, are its own and its awaiters' */
     bool awaited;         /* ... it has awaiters, and they were found */
     bool cycle;           /* its awaiters go round in a circle */

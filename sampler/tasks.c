@@ -485,6 +485,7 @@ static void place_all(struct tasks *tasks)
 {
     const struct base *bases;
     registry_read_all(tasks->registry);
+    take_births(tasks); /* whoever was born at the address of one that was read: which of the two was it? */
     for (uint32_t i = 0; i < registry_count(tasks->registry); i++) {
         const struct registered *task = registry_at(tasks->registry, i);
         if (is_leaf(tasks, task) || task->status == TASK_RUNNING)
@@ -601,11 +602,14 @@ static profile_stack choose(struct tasks *tasks, const struct base *bases, uint3
     return count ? bases[0].stack : PROFILE_ROOT;
 }
 
-profile_stack tasks_base(struct tasks *tasks, uintptr_t address)
+profile_stack tasks_base(struct tasks *tasks, uintptr_t address, uint64_t births)
 {
     const struct base *bases;
+    if (!tasks->options.creators || !tasks->options.metric)
+        return PROFILE_ROOT;
+    take_births(tasks);
     uint32_t index = registry_find(tasks->registry, address);
-    if (index == NO_TASK || !tasks->options.creators || !tasks->options.metric)
+    if (index == NO_TASK || registry_at(tasks->registry, index)->born > births)
         return PROFILE_ROOT;
     uint32_t count = lineage_of(tasks->lineage, index, &bases);
     return lineage_is_made(tasks->lineage, index) && lineage_is_proven(tasks->lineage, index) ? choose(tasks, bases, count) : PROFILE_ROOT;

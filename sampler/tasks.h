@@ -64,8 +64,9 @@ void tasks_tick(struct tasks *tasks, const struct tasks_thread *threads, uint32_
                 uint64_t now, bool must);
 
 /* What a running task that nobody awaits stands on: the chain of its creator, while
- * that lives; PROFILE_ROOT: nothing, so on its thread's own frames. */
-profile_stack tasks_base(struct tasks *tasks, uintptr_t task);
+ * that lives; PROFILE_ROOT: nothing, so on its thread's own frames. births: births_number()
+ * when it was seen to run, since another task may be at its address by now. */
+profile_stack tasks_base(struct tasks *tasks, uintptr_t task, uint64_t births);
 
 /* The profile was cleared: stacks are void. */
 void tasks_forget_stacks(struct tasks *tasks);

@@ -99,11 +99,13 @@ static void take_inner(struct recording *record, const struct stacked *entry)
 
 static void take_marker(struct recording *record, uint64_t tag, uintptr_t task)
 {
-    if (ring_room(record->ring, record->opened) < 2)
+    if (ring_room(record->ring, record->opened) < 3)
         return;
     ring_put(record->ring, tag);
-    if (task)
+    if (task) {
         ring_put(record->ring, task);
+        ring_put(record->ring, births_number());
+    }
     record->entries++;
 }
 

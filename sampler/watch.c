@@ -326,7 +326,7 @@ static profile_stack intern(const struct look *look, struct watched *watched, co
         return stack;
     watched->driver = stacks_intern_driver(look->stacks, copy, &watched->driver_sure);
     if (copy->task) {
-        profile_stack base = copy->awaited ? PROFILE_ROOT : tasks_base(tasks, copy->task);
+        profile_stack base = copy->awaited ? PROFILE_ROOT : tasks_base(tasks, copy->task, copy->births);
         profile_set_twin(look->stacks->profile, stack, stacks_intern_task(look->stacks, copy, base));
     }
     return stack;
