@@ -42,6 +42,7 @@ enum {
                             64 KiB (a power of two of words) and its head. Address space: no more pages
                             are touched than the longest backlog fills, one or two as a rule */
     RING_RATE = 250,
+    RING_FRAME_BYTES = 24, /* of one frame, at most */
     RING_LARGEST = 1 << 22
 };
 
@@ -83,11 +84,12 @@ static void read_settings(void)
 }
 
 /* Rings grow with the rate: at 10,000 ticks a second a stack of 200 frames would
- * fill a small one before the sampler comes. */
+ * fill a small one before the sampler comes. And with the depth: two of the deepest
+ * stacks fit. */
 static uint32_t ring_bytes(void)
 {
     uint64_t bytes = RING_BYTES;
-    while (bytes < RING_LARGEST && bytes / RING_BYTES * RING_RATE < config.rate)
+    while (bytes < RING_LARGEST && (bytes / RING_BYTES * RING_RATE < config.rate || bytes < config.depth * RING_FRAME_BYTES * 4))
         bytes *= 2;
     return (uint32_t)bytes;
 }

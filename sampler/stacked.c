@@ -183,7 +183,8 @@ void stacked_begin(struct stacked_walk *walk, const struct py_target *target, co
     walk->seed = seed;
     walk->runs = walk->climbed = walk->inner = walk->chain_left = 0;
     walk->generator = walk->climbing = walk->slow = walk->chain = 0;
-    walk->chosen = walk->torn = false;
+    walk->chosen = walk->torn = walk->seen = false;
+    walk->tstate = tstate;
     if (asyncio)
         find_running(walk, target, tstate);
 }
@@ -195,10 +196,29 @@ static bool end_group(struct stacked_walk *walk, struct stacked *entry)
     walk->generator = 0;
     if (!task)
         return false;
+    walk->seen = true;
     walk->climbing = walk->slow = task;
     walk->climbed = 0;
     *entry = (struct stacked){.kind = STACKED_TASK, .task = task};
     return true;
+}
+
+/* The walk ended before the outermost frame of the task that the thread runs, so all
+ * that was given out is above that. */
+static bool end_unseen_task(struct stacked_walk *walk, struct stacked *entry)
+{
+    struct future task;
+    uintptr_t loop;
+    if (!walk->asyncio || walk->seen || walk->frames.end != FRAMES_LIMIT || !(loop = asyncio_running_loop(walk->frames.target, walk->tstate)))
+        return false;
+    for (uint32_t i = 0; i < walk->runs; i++) {
+        if (!asyncio_read(walk->frames.target, walk->asyncio, walk->running[i].task, &task) || task.loop != loop)
+            continue;
+        walk->seen = walk->torn = true;
+        *entry = (struct stacked){.kind = STACKED_TASK, .task = task.address};
+        return true;
+    }
+    return false;
 }
 
 bool stacked_next(struct stacked_walk *walk, struct stacked *entry)
@@ -223,5 +243,5 @@ bool stacked_next(struct stacked_walk *walk, struct stacked *entry)
         *entry = (struct stacked){.kind = STACKED_FRAME, .code = frame.code, .lasti = frame.lasti};
         return true;
     }
-    return false;
+    return end_unseen_task(walk, entry);
 }

@@ -49,6 +49,7 @@ enum {
 struct stacked_walk {
     struct frames_walk frames;
     const struct asyncio *asyncio;  /* NULL: no tasks here */
+    uintptr_t tstate;
     uint64_t seed;
     struct {
         uintptr_t task, root;       /* root: the coroutine that its outermost frame is embedded in */
@@ -62,6 +63,7 @@ struct stacked_walk {
     uintptr_t chain;                /* the next coroutine of the chain that is being given out */
     uint32_t chain_left;
     bool chosen;                    /* one of several awaiters was shown */
+    bool seen;                      /* a task was given out */
     bool torn;                      /* ancestry is missing: it could not be read as one piece */
 };
 
