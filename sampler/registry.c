@@ -45,6 +45,7 @@ struct registry {
     uint32_t round;
     uint64_t order, skipped;
     bool gone;                   /* some are TASK_GONE */
+    bool has_unhooked;
     struct shared shared[SHARED];
 };
 
@@ -549,6 +550,15 @@ static bool read_whole(struct registry *registry, struct registered *task, struc
     return false;
 }
 
+/* A task whose making is not hooked is first met as what another one waits for. */
+static void add_awaited(struct registry *registry, uint32_t index, const struct asyncio *asyncio)
+{
+    uintptr_t waiter = registry->tasks[index].waiter;
+    if (waiter && registry_find(registry, waiter) == NO_TASK &&
+        asyncio_kind(registry->target, asyncio, waiter, &(bool){false}) == FUTURE_TASK)
+        registry_add(registry, waiter, registry->tasks[index].asyncio);
+}
+
 static void read_anew(struct registry *registry, uint32_t index, uint64_t glance)
 {
     struct registered *task = &registry->tasks[index];
@@ -569,10 +579,13 @@ static void read_anew(struct registry *registry, uint32_t index, uint64_t glance
     task->loop = reading.future.loop;
     task->hash = reading.hash;
     task->status = (uint8_t)status_of(registry, asyncio, &reading);
-    if (task->status != TASK_TORN)
-        read_edges(registry, index, asyncio, &reading.future);
-    else
+    registry->has_unhooked |= reading.future.python;
+    if (task->status == TASK_TORN) {
         task->glance = 0;
+        return;
+    }
+    read_edges(registry, index, asyncio, &reading.future);
+    add_awaited(registry, index, asyncio);
 }
 
 /* As it was, as far as a glance can tell? Then all but its edges is known. */
@@ -632,6 +645,11 @@ bool registry_need_links(struct registry *registry, uint32_t index)
     task->first_link = first;
     task->links = registry->links - first;
     return true;
+}
+
+bool registry_has_unhooked(const struct registry *registry)
+{
+    return registry->has_unhooked;
 }
 
 bool registry_awaits_task(const struct registry *registry, const struct registered *task)

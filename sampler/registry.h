@@ -114,6 +114,8 @@ void registry_read(struct registry *registry, uint32_t index);
 void registry_read_all(struct registry *registry);
 /* Has the links of a task that was read in memory. False: it has changed since. */
 bool registry_need_links(struct registry *registry, uint32_t index);
+/* Whether a task was met whose making cannot be hooked: one written in Python. */
+bool registry_has_unhooked(const struct registry *registry);
 /* Whether a pending task that was read in this round is what it waits for: then it is no leaf. */
 bool registry_awaits_task(const struct registry *registry, const struct registered *task);
 /* Whether a task that was read is still as it was: chain, state, what it waits for. */

@@ -332,7 +332,7 @@ static bool must_list(const struct tasks *tasks, uint64_t now)
     for (int i = 0; i < ASYNCIOS_MAX; i++)
         if (tasks->interpreter[i].interp && tasks->interpreter[i].index >= 0 && !tasks->interpreter[i].hooked)
             return true;
-    return !tasks->listed_ns || now - tasks->listed_ns >= SECOND || births_lost() != tasks->lost;
+    return registry_has_unhooked(tasks->registry) || !tasks->listed_ns || now - tasks->listed_ns >= SECOND || births_lost() != tasks->lost;
 }
 
 /* --- one leaf --- */

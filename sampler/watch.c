@@ -315,20 +315,21 @@ static void run_in(const struct look *look, struct watched *watched, uint64_t cp
 }
 
 /* The copy as a stack. In it the thread's loop is found, and the stack of the task
- * that it runs is its twin. */
+ * that it runs is its twin; the same frames without a task have none. */
 static profile_stack intern(const struct look *look, struct watched *watched, const struct stack_copy *copy)
 {
     profile_stack stack = stacks_intern(look->stacks, copy);
     struct tasks *tasks = look->watch->options.tasks;
+    profile_stack base = PROFILE_ROOT;
     if (copy->torn_awaiter)
         look->window->counters.dropped[DROP_torn_awaiter]++;
     if (!tasks)
         return stack;
     watched->driver = stacks_intern_driver(look->stacks, copy, &watched->driver_sure);
-    if (copy->task) {
-        profile_stack base = copy->awaited ? PROFILE_ROOT : tasks_base(tasks, copy->task, copy->births);
+    if (copy->task && !copy->awaited)
+        base = tasks_base(tasks, copy->task, copy->births);
+    if (stack != profile_overflow(look->stacks->profile)) /* which is also that of threads without tasks */
         profile_set_twin(look->stacks->profile, stack, stacks_intern_task(look->stacks, copy, base));
-    }
     return stack;
 }
 
