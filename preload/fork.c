@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "hooks/clock.h"
+#include "hooks/guard.h"
 #include "hooks/log.h"
 #include "hooks/mem.h"
 #include "hooks/real.h"
@@ -17,12 +18,23 @@
 #include "sampler/births.h"
 #include "sampler/codes.h"
 #include "sampler/cpython/asyncios.h"
+#include "sampler/cpython/frames.h"
 #include "sampler/cpython/states.h"
 #include "sampler/loop.h"
 #include "sampler/ring.h"
 #include "sampler/tick.h"
 
-enum { WAIT_MS = 20, WARNS_FROM_MINOR = 12 };
+enum {
+    WAIT_MS = 20,
+    WARNS_FROM_MINOR = 12,
+    OWN_STATES = 64,      /* newest thread states looked at for our own */
+    CALLBACK_FRAMES = 64  /* frames of what is called around a fork */
+};
+
+/* Where Python stands in its call of os.fork: the frame, and the instruction in it. */
+struct place {
+    uintptr_t frame, instruction;
+};
 
 static struct {
     const struct py_target *target;
@@ -33,6 +45,7 @@ static struct {
     _Atomic uint32_t *children;  /* page shared with our children: those without a sample */
     _Atomic(_Atomic uint32_t *) of_parent; /* our parent's, while it counts us */
     bool was_running, joined;    /* at the fork that is under way */
+    struct place forking;        /* the call of os.fork after which the sampler comes back; 0: any time */
     _Atomic bool start_wanted;   /* a sampler is to be started by the next pending call */
 } state;
 
@@ -40,8 +53,57 @@ static struct {
 
 static void post_start(void);
 
+static bool read_place(uintptr_t frame, struct place *place)
+{
+    uint64_t word;
+    *place = (struct place){0};
+    if (!frame || !guard_word(frame + (uintptr_t)state.target->layout.frame_instr, &word))
+        return false;
+    *place = (struct place){frame, (uintptr_t)word};
+    return true;
+}
+
+static uintptr_t own_state(void)
+{
+    return states_find_own(state.target, task_tid(), pthread_self(), OWN_STATES);
+}
+
+static void note_call_of_fork(void)
+{
+    struct frames_walk walk;
+    frames_begin(&walk, state.target, own_state(), 1);
+    read_place(walk.next, &state.forking);
+}
+
+/* Python counts the threads after it has called what modules registered with
+ * os.register_at_fork, and pending calls run in those (logging's is written in
+ * Python): a sampler that is back by then is one thread too many. */
+static bool is_in_call_of_fork(void)
+{
+    struct frames_walk walk;
+    struct py_frame frame;
+    struct place now;
+    bool first = true;
+    if (!state.forking.frame)
+        return false;
+    frames_begin(&walk, state.target, own_state(), CALLBACK_FRAMES);
+    while (frames_next(&walk, &frame)) {
+        if (frame.kind != FRAME_PYTHON)
+            continue;
+        if (frame.address == state.forking.frame)
+            return !first && read_place(frame.address, &now) && now.instruction == state.forking.instruction;
+        first = false;
+    }
+    return false;
+}
+
 static int start_sampler(void *unused)
 {
+    if (atomic_load(&state.start_wanted) && is_in_call_of_fork()) {
+        post_start(); /* again, until it has returned */
+        return 0;
+    }
+    state.forking = (struct place){0};
     if (atomic_exchange(&state.start_wanted, false)) {
         tick_on_any(NULL);
         if (loop_start() == -EAGAIN) { /* no thread to be had, or the paused one is still there: at the next CPU tick */
@@ -102,8 +164,10 @@ static void prepare(void)
 static void parent(void)
 {
     int saved = errno;
-    if (state.joined)
+    if (state.joined) {
+        note_call_of_fork();
         want_sampler();
+    }
     errno = saved;
 }
 
@@ -132,6 +196,7 @@ static void child(void)
     timer_postfork_child();
     threads_postfork_child();
     mem_postfork_child();
+    state.forking = (struct place){0};
     atomic_store(&state.start_wanted, false);
     atomic_store(&state.of_parent, NULL);
     if (state.was_running) {
