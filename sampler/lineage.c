@@ -170,13 +170,14 @@ static uint32_t find_creator(const struct lineage *lineage, uint32_t index, uint
 }
 
 /* Tasks made one after the other by the same coroutine stand on the same: as the one
- * that was placed on its creator last. */
+ * that was placed on its creator last, unless another was born at its address since. */
 static bool is_made_like_last(const struct lineage *lineage, const struct registered *task)
 {
     if (lineage->last_made == NO_TASK)
         return false;
     const struct registered *last = at(lineage, lineage->last_made);
-    return last->makers_count == task->makers_count && memcmp(last->makers, task->makers, task->makers_count * sizeof *task->makers) == 0;
+    return is_live(last) && last->makers_count == task->makers_count &&
+           memcmp(last->makers, task->makers, task->makers_count * sizeof *task->makers) == 0;
 }
 
 static void stand_like_last(struct lineage *lineage, struct registered *task)

@@ -475,6 +475,23 @@ START_TEST(children_of_several_in_turn)
 }
 END_TEST
 
+/* At the address of the one that was placed last, meanwhile. */
+START_TEST(another_child_is_born_meanwhile)
+{
+    start(_i, 4);
+    maker_id makers[2] = {fake_maker(fake_coro_at(0, 0)), fake_maker(fake_coro_at(1, 0))};
+    know_all();
+    new_round();
+    born(2, makers[0], 0);
+    born(3, makers[1], 0);
+    new_round();
+    must_stand_on(2, "loop;t0.0");
+    born(2, makers[1], 0);
+    must_stand_on(3, "loop;t1.0");
+    stop();
+}
+END_TEST
+
 /* One of another loop, which runs no more: nothing wakes it, but it lives. */
 START_TEST(a_creator_whose_loop_stopped)
 {
@@ -812,6 +829,7 @@ Suite *suite_lineage(void)
     tcase_add_loop_test(creators, without_creators, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(creators, a_maker_that_dies_meanwhile, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(creators, children_of_several_in_turn, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(creators, another_child_is_born_meanwhile, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(creators, a_creator_whose_loop_stopped, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(circles, a_circle_without_a_leaf, 0, 4);
     tcase_add_loop_test(circles, a_circle_with_a_leaf, FIRST_MINOR, AFTER_LAST_MINOR);
