@@ -58,6 +58,7 @@ static inline struct birth fake_birth_of(uintptr_t task, maker_id inner, maker_i
 static inline void fake_birth(struct birth birth)
 {
     ck_assert_uint_lt(fake_births.born, FAKE_BIRTHS);
+    birth.number = fake_births.born;
     fake_births.ring[fake_births.born++] = birth;
 }
 
@@ -75,6 +76,11 @@ FAKE_WEAK bool births_hook(uintptr_t task_type)
 FAKE_WEAK bool births_is_hooked(uintptr_t task_type)
 {
     return fake_births.hooked == task_type;
+}
+
+FAKE_WEAK uint64_t births_number(void)
+{
+    return fake_births.born;
 }
 
 FAKE_WEAK uintptr_t births_task_of(uintptr_t coroutine)

@@ -1,0 +1,820 @@
+/* SPDX-License-Identifier: MIT
+ * tasks: the tick over all tasks: the law of its sums, and each reason for which time
+ * is added later or not at all. */
+#include "sampler/tasks.h"
+
+#include "hooks/mem.h"
+#include "tests/unit/fake_asyncio.h"
+#include "tests/unit/fake_births.h"
+
+#define MIB ((size_t)1 << 20)
+#define MS 1000000ull
+#define TSTATE_AT(i) (0x26000000u + 0x100000u * (unsigned)(i))
+#define MODULE_AT 0x27000000u
+#define MODULES_AT 0x27100000u
+#define NAMES_AT(i) (0x27200000u + 0x1000u * (unsigned)(i))
+#define MODULE_TYPE_AT 0x27300000u
+#define MODULE_DICT_AT 0x27400000u
+#define SET_AT 0x27600000u
+#define SET_SLOTS 256
+#define DEPTH 64
+
+Suite *suite_tasks(void);
+
+static struct fake_world world;
+static struct stacks stacks;
+static struct tasks *tasks;
+static struct window window;
+static struct tasks_thread threads[2];
+static uint32_t thread_count;
+static uint64_t now;
+static int hooks;
+
+static void hook(uintptr_t type, uintptr_t interp)
+{
+    ck_assert_uint_eq(type, FAKE_TASK_TYPE_AT);
+    ck_assert_uint_eq(interp, FAKE_INTERP_AT);
+    hooks++;
+}
+
+/* --- an interpreter --- */
+
+/* {"_asyncio": its module} with its types and a set of all tasks of the world. */
+static void make_interpreter(void)
+{
+    const struct py_target *target = &world.target;
+    const struct layout *layout = &target->layout;
+    static const char *const names[] = {"_asyncio", "Task", "Future", "_eager_tasks"};
+    uintptr_t key[4], slots[2 * SET_SLOTS] = {0};
+    for (int i = 0; i < 4; i++)
+        key[i] = fake_str(target, NAMES_AT(i), names[i]);
+    for (uint32_t i = 0; i < world.tasks && i < SET_SLOTS / 2; i++) {
+        slots[2 * i] = fake_task_at(i);
+        slots[2 * i + 1] = i + 1;
+    }
+    fake_set(target, SET_AT, SET_TYPE_AT, slots, SET_SLOTS);
+    uintptr_t of_module[] = {key[1], FAKE_TASK_TYPE_AT, key[2], FAKE_FUTURE_TYPE_AT, key[3], SET_AT};
+    fake_named_type(layout, MODULE_TYPE_AT, "module", 0, OBJECT_TYPE_AT);
+    struct fake module = fake_new(MODULE_AT, 64), interp = fake_new(FAKE_INTERP_AT, (size_t)layout->interp_modules + 8);
+    fake_put_word(&module, layout->object_type, MODULE_TYPE_AT);
+    fake_put_word(&module, layout->object_type + 8, fake_dict(target, MODULE_DICT_AT, FAKE_KEYS_GENERAL, of_module, 3));
+    uintptr_t modules[] = {key[0], fake_place(&module)};
+    fake_put_word(&interp, layout->interp_modules, fake_dict(target, MODULES_AT, FAKE_KEYS_GENERAL, modules, 1));
+    fake_place(&interp);
+}
+
+/* loop: 0 is none. */
+static void thread_runs(uint32_t thread, uintptr_t loop)
+{
+    const struct layout *layout = &world.target.layout;
+    struct fake tstate = fake_new(TSTATE_AT(thread), 2048);
+    if (layout->thread_running_loop != LAYOUT_NONE) {
+        fake_put_word(&tstate, layout->thread_running_loop, loop);
+    } else if (loop) {
+        uintptr_t pair[] = {fake_str(&world.target, TSTATE_AT(thread) + 0x10000, "__asyncio_running_event_loop__"), loop};
+        fake_put_word(&tstate, layout->thread_dict, fake_dict(&world.target, TSTATE_AT(thread) + 0x20000, FAKE_KEYS_GENERAL, pair, 1));
+    }
+    if (layout->thread_tasks != LAYOUT_NONE)
+        for (int i = 0; i < 2; i++)
+            fake_put_word(&tstate, layout->thread_tasks + 8 * i, TSTATE_AT(thread) + (uintptr_t)layout->thread_tasks);
+    fake_place(&tstate);
+}
+
+static profile_stack driver_stack(void)
+{
+    return stacks_push_marker(&stacks, PROFILE_ROOT, "loop");
+}
+
+static void start_with(int minor, uint32_t count, struct tasks_options options)
+{
+    fake_asyncio_start(&world, minor, count, 8 * MIB);
+    fake_births_reset();
+    make_interpreter();
+    ck_assert_int_eq(mem_init(256 * MIB), 0);
+    ck_assert_int_eq(codes_start(), 0);
+    stacks = (struct stacks){.profile = profile_new(), .paths = {.full = true}, .target = &world.target};
+    stacks.unknown = profile_intern(stacks.profile, "[unknown]", 9, 0);
+    for (uint32_t i = 0; i < count; i++)
+        fake_task(&world, i, 1);
+    thread_runs(0, fake_loop_at(0));
+    threads[0] = (struct tasks_thread){.tstate = TSTATE_AT(0), .interp = FAKE_INTERP_AT, .cpu = 1, .driver = driver_stack(), .driver_sure = true};
+    thread_count = 1;
+    now = 1000 * MS;
+    hooks = 0;
+    window = (struct window){0};
+    options.target = &world.target;
+    options.hook = hook;
+    tasks = tasks_new(&options, now);
+    ck_assert_ptr_nonnull(tasks);
+}
+
+static void start(int minor, uint32_t count)
+{
+    start_with(minor, count, (struct tasks_options){.depth = DEPTH, .metric = true, .clock_precise = true});
+}
+
+/* Births are seen, so tasks are known by them. */
+static void start_hooked(int minor, uint32_t count)
+{
+    start_with(minor, count, (struct tasks_options){.depth = DEPTH, .metric = true, .clock_precise = true, .creators = true});
+    fake_births.hooked = FAKE_TASK_TYPE_AT;
+}
+
+static void stop(void)
+{
+    tasks_free(tasks);
+    ck_assert(!asyncios_any());
+    fake_reset();
+    free(world.bytes);
+}
+
+/* So much later; nothing ran meanwhile. */
+static void still_tick(uint64_t ns, bool must)
+{
+    now += ns;
+    tasks_prepare(tasks, threads, thread_count, &stacks, now);
+    tasks_tick(tasks, threads, thread_count, &stacks, &window, now, must);
+}
+
+static void tick(uint64_t ns)
+{
+    threads[0].cpu++;
+    still_tick(ns, true);
+}
+
+/* --- what was added --- */
+
+static uint64_t total(void)
+{
+    return profile_total_ns(stacks.profile, METRIC_TASK);
+}
+
+static uint64_t time_of(const char *functions)
+{
+    uint32_t at = 0;
+    profile_stack stack;
+    uint64_t us, sum = 0;
+    while (profile_each(stacks.profile, METRIC_TASK, &at, &stack, &us))
+        if (strcmp(fake_functions(stacks.profile, stack), functions) == 0)
+            sum += profile_get_ns(stacks.profile, stack, METRIC_TASK);
+    return sum;
+}
+
+/* All that is on stacks of this task's, ready or not. */
+static uint64_t time_of_task(uint32_t task)
+{
+    uint32_t at = 0;
+    profile_stack stack;
+    uint64_t us, sum = 0;
+    char name[16];
+    size_t length = (size_t)snprintf(name, sizeof name, "t%u.0", task);
+    while (profile_each(stacks.profile, METRIC_TASK, &at, &stack, &us)) {
+        const char *functions = fake_functions(stacks.profile, stack), *ready = strstr(functions, ";[ready]");
+        size_t end = ready ? (size_t)(ready - functions) : strlen(functions);
+        if (end > length && functions[end - length - 1] == ';' && strncmp(functions + end - length, name, length) == 0)
+            sum += profile_get_ns(stacks.profile, stack, METRIC_TASK);
+    }
+    return sum;
+}
+
+/* What it stands on, seen to run just now. */
+static profile_stack base_of(uintptr_t task)
+{
+    return tasks_base(tasks, task, births_number());
+}
+
+/* --- the law --- */
+
+START_TEST(a_leaf_has_all_its_time)
+{
+    start(_i, 1);
+    tick(10 * MS);
+    tick(7 * MS);
+    ck_assert_uint_eq(time_of("loop;t0.0"), 17 * MS);
+    ck_assert_uint_eq(total(), 17 * MS);
+    ck_assert_uint_eq(window.counters.samples, 2);
+    ck_assert_uint_eq(window.counters.tasks_peak, 1);
+    stop();
+}
+END_TEST
+
+enum { LAW_TASKS = 40, LAW_TICKS = 200 };
+enum state { LEAF, READY, NEW, RUNS, AWAITS, STATES };
+
+static uint64_t seed;
+
+static uint32_t chance(uint32_t below)
+{
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(seed >> 33) % below;
+}
+
+/* Task 0 is awaited by those that await. */
+static bool change(uint32_t task)
+{
+    fake_task(&world, task, 1);
+    switch (chance(STATES)) {
+    case READY:
+        fake_task_waiter(&world, task, 0);
+        return true;
+    case NEW:
+        fake_task_is_new(&world, task);
+        return true;
+    case RUNS:
+        fake_task_runs(&world, task, 1);
+        return false;
+    case AWAITS:
+        fake_task_awaits(&world, task, 1, 0);
+        return false;
+    default:
+        return true;
+    }
+}
+
+/* Tasks in changing states: each has the time of the ticks at which it was a leaf. */
+START_TEST(sums_are_the_time_as_a_leaf)
+{
+    uint64_t expected[LAW_TASKS] = {0}, sum = 0;
+    bool leaf[LAW_TASKS];
+    start(_i, LAW_TASKS);
+    seed = 7;
+    for (uint32_t i = 0; i < LAW_TASKS; i++)
+        leaf[i] = true;
+    for (int turn = 0; turn < LAW_TICKS; turn++) {
+        uint64_t ns = 1 + chance(20 * MS);
+        fake_no_callbacks(&world, fake_task_at(0));
+        world.used = world.tasks * FAKE_TASK_BYTES; /* lists of before */
+        memset(world.bytes + world.used, 0, world.size - world.used);
+        for (uint32_t i = 1; i < LAW_TASKS; i++)
+            leaf[i] = change(i);
+        tick(ns);
+        for (uint32_t i = 0; i < LAW_TASKS; i++) {
+            expected[i] += leaf[i] ? ns : 0;
+            sum += leaf[i] ? ns : 0;
+        }
+    }
+    for (uint32_t i = 0; i < LAW_TASKS; i++) {
+        uint64_t found = time_of_task(i), rounding = i ? 0 : LAW_TICKS * LAW_TASKS; /* shares are whole nanoseconds */
+        ck_assert_uint_le(found, expected[i]);
+        ck_assert_uint_ge(found + rounding + LAW_TICKS, expected[i]);
+    }
+    ck_assert_uint_le(total(), sum);
+    ck_assert_uint_ge(total() + LAW_TICKS * LAW_TASKS, sum);
+    ck_assert_uint_eq(window.counters.task_postponed, 0);
+    stop();
+}
+END_TEST
+
+START_TEST(awaiters_share_the_time)
+{
+    start(_i, 3);
+    fake_task_awaits(&world, 1, 2, 0);
+    fake_task_awaits(&world, 2, 1, 0);
+    tick(10 * MS);
+    ck_assert_uint_eq(time_of("loop;t1.0;t1.1;t0.0"), 5 * MS);
+    ck_assert_uint_eq(time_of("loop;t2.0;t0.0"), 5 * MS);
+    ck_assert_uint_eq(total(), 10 * MS);
+    stop();
+}
+END_TEST
+
+START_TEST(ready_is_said)
+{
+    start(_i, 3);
+    fake_task_is_new(&world, 0);
+    fake_task_waiter(&world, 1, 0);
+    fake_future_state(&world, fake_future_at(2), FUTURE_FINISHED);
+    tick(10 * MS);
+    ck_assert_uint_eq(time_of("loop;t0.0;[ready]"), 10 * MS);
+    ck_assert_uint_eq(time_of("loop;t1.0;[ready]"), 10 * MS);
+    ck_assert_uint_eq(time_of("loop;t2.0;[ready]"), 10 * MS);
+    fake_future_state(&world, fake_future_at(2), FUTURE_PENDING);
+    tick(10 * MS);
+    ck_assert_uint_eq(time_of("loop;t2.0"), 10 * MS);
+    stop();
+}
+END_TEST
+
+START_TEST(ends_and_begins_at_the_same_address)
+{
+    start(_i, 2);
+    tick(10 * MS);
+    fake_task_is_done(&world, 0);
+    tick(10 * MS);
+    ck_assert_uint_eq(time_of("loop;t0.0"), 10 * MS);
+    fake_task(&world, 0, 2);
+    tick(10 * MS);
+    ck_assert_uint_eq(time_of("loop;t0.0;t0.1"), 10 * MS);
+    ck_assert_uint_eq(time_of("loop;t1.0"), 30 * MS);
+    stop();
+}
+END_TEST
+
+START_TEST(a_stack_that_is_too_deep_loses_its_root)
+{
+    start_with(_i, 4, (struct tasks_options){.depth = 4, .metric = true});
+    for (uint32_t i = 0; i < 3; i++)
+        fake_task_awaits(&world, i, 1, i + 1);
+    tick(10 * MS);
+    ck_assert_uint_eq(time_of("[truncated 1];t0.0;t1.0;t2.0;t3.0"), 10 * MS);
+    fake_task_awaits(&world, 0, 3, 1);
+    fake_task_waits(&world, 3, 3, fake_future_at(3));
+    tick(10 * MS);
+    ck_assert_uint_eq(time_of("[truncated 5];t2.0;t3.0;t3.1;t3.2"), 10 * MS);
+    stop();
+}
+END_TEST
+
+/* --- loops --- */
+
+START_TEST(a_loop_that_does_not_run)
+{
+    start(_i, 2);
+    fake_loop(&world, 1);
+    fake_world_word(&world, fake_task_at(1), world.target.layout.future_loop, fake_loop_at(1));
+    tick(10 * MS);
+    ck_assert_uint_eq(total(), 10 * MS);
+    ck_assert_uint_eq(window.counters.task_postponed, 0);
+    thread_runs(0, fake_loop_at(1));
+    tick(10 * MS);
+    ck_assert_uint_eq(time_of("loop;t0.0"), 10 * MS);
+    ck_assert_uint_eq(time_of("loop;t1.0"), 10 * MS); /* not what was before it ran */
+    thread_runs(0, 0);
+    tick(10 * MS);
+    ck_assert_uint_eq(total(), 20 * MS);
+    stop();
+}
+END_TEST
+
+START_TEST(an_unknown_driver_is_waited_for)
+{
+    start(_i, 2);
+    threads[0].driver = PROFILE_ROOT;
+    tick(10 * MS);
+    still_tick(10 * MS, true);
+    ck_assert_uint_eq(total(), 0);
+    threads[0].driver = driver_stack();
+    still_tick(10 * MS, true); /* not taken for a repetition */
+    ck_assert_uint_eq(time_of("loop;t0.0"), 30 * MS);
+    ck_assert_uint_eq(time_of("loop;t1.0"), 30 * MS);
+    threads[0].driver = PROFILE_ROOT; /* what is known stays */
+    tick(10 * MS);
+    ck_assert_uint_eq(time_of("loop;t0.0"), 40 * MS);
+    stop();
+}
+END_TEST
+
+START_TEST(a_driver_that_is_not_sure)
+{
+    start(_i, 1);
+    profile_stack whole = stacks_push_marker(&stacks, driver_stack(), "work");
+    threads[0].driver = whole;
+    threads[0].driver_sure = false;
+    tick(10 * MS);
+    ck_assert_uint_eq(total(), 0); /* it does not stand in it */
+    threads[0].stands = true;
+    tick(10 * MS);
+    ck_assert_uint_eq(time_of("loop;work;t0.0"), 20 * MS);
+    threads[0].driver = driver_stack();
+    threads[0].driver_sure = true;
+    tick(10 * MS);
+    ck_assert_uint_eq(time_of("loop;t0.0"), 10 * MS);
+    threads[0].driver = whole;
+    threads[0].driver_sure = false;
+    tick(10 * MS);
+    ck_assert_uint_eq(time_of("loop;t0.0"), 20 * MS);
+    stop();
+}
+END_TEST
+
+START_TEST(two_loops_in_two_threads)
+{
+    start(_i, 2);
+    fake_loop(&world, 1);
+    fake_world_word(&world, fake_task_at(1), world.target.layout.future_loop, fake_loop_at(1));
+    thread_runs(1, fake_loop_at(1));
+    threads[1] = threads[0];
+    threads[1].tstate = TSTATE_AT(1);
+    threads[1].driver = stacks_push_marker(&stacks, PROFILE_ROOT, "other");
+    thread_count = 2;
+    tick(10 * MS);
+    ck_assert_uint_eq(time_of("loop;t0.0"), 10 * MS);
+    ck_assert_uint_eq(time_of("other;t1.0"), 10 * MS);
+    stop();
+}
+END_TEST
+
+/* --- while nothing runs --- */
+
+static void make_a_few(void)
+{
+    fake_task_awaits(&world, 1, 2, 0);
+    fake_task_awaits(&world, 2, 1, 0);
+    fake_task_is_new(&world, 3);
+    fake_task_awaits(&world, 4, 1, 5);
+    fake_task_awaits(&world, 5, 1, 4);
+}
+
+START_TEST(repeated_is_as_read)
+{
+    static const char *const functions[] = {"loop;t1.0;t1.1;t0.0", "loop;t2.0;t0.0", "loop;t3.0;[ready]", "loop;t6.0", "loop;[cycle];t4.0;t5.0"};
+    enum { STACKS = 5 };
+    uint64_t times[STACKS];
+    start(_i, 7);
+    make_a_few();
+    for (int i = 0; i < 10; i++)
+        tick(10 * MS);
+    uint64_t sum = total(), samples = window.counters.samples, reads = window.counters.task_reads;
+    ck_assert_uint_eq(sum, 10 * 4 * 10 * MS);
+    for (int i = 0; i < STACKS; i++) {
+        times[i] = time_of(functions[i]);
+        ck_assert_uint_gt(times[i], 0);
+    }
+    for (int i = 0; i < 10; i++)
+        still_tick(10 * MS, i % 2);
+    ck_assert_uint_eq(window.counters.task_reads, reads);
+    ck_assert_uint_eq(window.counters.task_repeats, 10);
+    ck_assert_uint_eq(window.counters.samples, 2 * samples);
+    for (int i = 0; i < STACKS; i++)
+        ck_assert_uint_eq(time_of(functions[i]), 2 * times[i]);
+    ck_assert_uint_eq(total(), 2 * sum);
+    stop();
+}
+END_TEST
+
+START_TEST(what_runs_is_not_repeated)
+{
+    start(_i, 1);
+    tick(10 * MS);
+    fake_task_waits(&world, 0, 2, fake_future_at(0));
+    tick(10 * MS);
+    ck_assert_uint_eq(time_of("loop;t0.0;t0.1"), 10 * MS);
+    fake_task_waits(&world, 0, 3, fake_future_at(0));
+    threads[1] = threads[0]; /* another thread, which runs no loop */
+    threads[1].tstate = TSTATE_AT(1);
+    threads[1].cpu = 0;
+    thread_runs(1, 0);
+    thread_count = 2;
+    still_tick(10 * MS, true);
+    ck_assert_uint_eq(time_of("loop;t0.0;t0.1;t0.2"), 10 * MS);
+    stop();
+}
+END_TEST
+
+START_TEST(coarse_clocks_prove_nothing)
+{
+    start_with(_i, 1, (struct tasks_options){.depth = DEPTH, .metric = true});
+    tick(10 * MS);
+    fake_task_waits(&world, 0, 2, fake_future_at(0));
+    still_tick(10 * MS, true);
+    ck_assert_uint_eq(time_of("loop;t0.0;t0.1"), 10 * MS);
+    ck_assert_uint_eq(window.counters.task_repeats, 0);
+    stop();
+}
+END_TEST
+
+START_TEST(a_birth_ends_repetition)
+{
+    start_hooked(_i, 2);
+    fake_world_word(&world, fake_task_at(1), world.target.layout.object_type, 0);
+    tick(10 * MS);
+    fake_task(&world, 1, 1);
+    fake_birth(fake_birth_of(fake_task_at(1), 0, 0));
+    still_tick(10 * MS, true);
+    ck_assert_uint_eq(time_of("loop;t1.0"), 10 * MS);
+    stop();
+}
+END_TEST
+
+/* --- windows --- */
+
+static void next_window(void)
+{
+    profile_clear(stacks.profile, false);
+    tasks_forget_stacks(tasks);
+    window = (struct window){0};
+    threads[0].driver = driver_stack();
+}
+
+START_TEST(a_window_ends)
+{
+    start(_i, 7);
+    make_a_few();
+    tick(10 * MS);
+    still_tick(10 * MS, true);
+    ck_assert_uint_eq(total(), 80 * MS);
+    next_window();
+    stacks_push_marker(&stacks, PROFILE_ROOT, "something else"); /* nodes are numbered otherwise */
+    still_tick(5 * MS, true);
+    ck_assert_uint_eq(total(), 20 * MS);
+    ck_assert_uint_eq(time_of("loop;t6.0"), 5 * MS);
+    ck_assert_uint_eq(time_of("loop;t1.0;t1.1;t0.0"), 5 * MS / 2);
+    ck_assert_uint_eq(time_of("loop;[cycle];t4.0;t5.0"), 5 * MS);
+    stop();
+}
+END_TEST
+
+START_TEST(a_window_begins_without_its_driver)
+{
+    start(_i, 1);
+    tick(10 * MS);
+    next_window();
+    threads[0].driver = PROFILE_ROOT;
+    tick(10 * MS);
+    tick(10 * MS);
+    ck_assert_uint_eq(total(), 0);
+    threads[0].driver = driver_stack();
+    tick(10 * MS);
+    ck_assert_uint_eq(time_of("loop;t0.0"), 30 * MS);
+    stop();
+}
+END_TEST
+
+/* --- the share of a core --- */
+
+START_TEST(one_that_comes_too_early_does_nothing)
+{
+    start(_i, LAW_TASKS);
+    tick(10 * MS);
+    uint64_t sum = total(), ticks = window.counters.task_ticks;
+    threads[0].cpu++;
+    still_tick(1, false);
+    ck_assert_uint_eq(total(), sum);
+    ck_assert_uint_eq(window.counters.task_ticks, ticks);
+    still_tick(1, false); /* nor is the one before that repeated: something ran since */
+    ck_assert_uint_eq(total(), sum);
+    threads[0].cpu++;
+    still_tick(1, true);
+    ck_assert_uint_eq(total(), sum + 3 * LAW_TASKS);
+    threads[0].cpu++;
+    still_tick(1001 * MS, false); /* the longest pause is over */
+    ck_assert_uint_eq(total(), sum + (3 + 1001 * MS) * LAW_TASKS);
+    stop();
+}
+END_TEST
+
+/* --- what changes while it is read --- */
+
+static bool changing;
+
+static void change_waiter(uintptr_t address, size_t length)
+{
+    static uint32_t turn;
+    uintptr_t waiter = fake_task_at(0) + (uintptr_t)world.target.layout.task_waiter;
+    if (changing && address <= waiter && address + length > waiter)
+        fake_task_waiter(&world, 0, turn++ % 3 ? fake_future_at(turn % 3) : 0);
+}
+
+START_TEST(what_is_torn_comes_later)
+{
+    start(_i, 2);
+    tick(10 * MS);
+    changing = true;
+    fake_on_read(change_waiter);
+    tick(10 * MS);
+    tick(10 * MS);
+    ck_assert_uint_eq(time_of_task(0), 10 * MS);
+    ck_assert_uint_eq(time_of_task(1), 30 * MS);
+    ck_assert_uint_eq(window.counters.task_postponed, 2);
+    changing = false;
+    fake_task(&world, 0, 1);
+    still_tick(10 * MS, true); /* no repetition */
+    ck_assert_uint_eq(time_of_task(0), 40 * MS);
+    ck_assert_uint_eq(window.counters.task_postponed, 2);
+    stop();
+}
+END_TEST
+
+/* --- circles --- */
+
+START_TEST(a_circle_once)
+{
+    start(_i, 4);
+    for (uint32_t i = 0; i < 3; i++)
+        fake_task_awaits(&world, i, 1, (i + 1) % 3);
+    tick(10 * MS);
+    ck_assert_uint_eq(time_of("loop;[cycle];t0.0;t1.0;t2.0") + time_of("loop;[cycle];t0.0;t2.0;t1.0"), 10 * MS);
+    ck_assert_uint_eq(total(), 20 * MS);
+    stop();
+}
+END_TEST
+
+START_TEST(a_circle_that_a_leaf_hangs_from)
+{
+    start(_i, 3);
+    fake_task_awaits(&world, 1, 1, 0);
+    fake_task_waits(&world, 0, 1, fake_future_at(0));
+    for (uint32_t i = 1; i < 3; i++)
+        fake_world_word(&world, fake_task_at(i), world.target.layout.future_callback0, fake_gather_callback(&world, i, fake_future_at(0)));
+    tick(10 * MS);
+    ck_assert_uint_eq(total(), 10 * MS);
+    ck_assert_uint_eq(time_of("loop;[cycle];t0.0;t2.0"), 10 * MS);
+    stop();
+}
+END_TEST
+
+/* --- births and creators --- */
+
+START_TEST(one_just_born_stands_on_its_creator)
+{
+    start_hooked(_i, 4);
+    maker_id maker = fake_maker(fake_coro_at(0, 0));
+    fake_birth(fake_birth_of(fake_task_at(0), 0, 0));
+    fake_birth(fake_birth_of(fake_task_at(1), maker, 0));
+    tick(10 * MS);
+    ck_assert_uint_eq(time_of("loop;t0.0;t1.0"), 10 * MS);
+    fake_birth(fake_birth_of(fake_task_at(1), fake_maker(0x77770000), 0));
+    tick(10 * MS);
+    ck_assert_uint_eq(time_of("loop;t1.0"), 10 * MS);
+    ck_assert_uint_eq(window.counters.dropped[DROP_creator_unknown], 1);
+    fake_births.lost = 5;
+    tick(10 * MS);
+    ck_assert_uint_eq(window.counters.dropped[DROP_creator_unknown], 7);
+    stop();
+}
+END_TEST
+
+/* The making of tasks is hooked where it is not; those made before are looked up. */
+START_TEST(hooks_are_asked_for)
+{
+    start_with(_i, 2, (struct tasks_options){.depth = DEPTH, .metric = true, .creators = true});
+    tick(10 * MS);
+    tick(10 * MS);
+    ck_assert_int_ge(hooks, 1);
+    ck_assert_uint_eq(total(), 40 * MS);
+    fake_births.hooked = FAKE_TASK_TYPE_AT;
+    tick(10 * MS);
+    int asked = hooks;
+    tick(1500 * MS);
+    ck_assert_int_eq(hooks, asked);
+    fake_births.hooked = 0; /* a subclass came */
+    tick(1500 * MS);
+    ck_assert_int_gt(hooks, asked);
+    stop();
+}
+END_TEST
+
+START_TEST(those_that_were_there_before)
+{
+    start_hooked(_i, 3);
+    tick(10 * MS);
+    ck_assert_uint_eq(total(), 30 * MS); /* those that were there before */
+    stop();
+}
+END_TEST
+
+START_TEST(all_are_listed_when_births_were_lost)
+{
+    start_hooked(_i, 3);
+    fake_world_word(&world, fake_task_at(2), world.target.layout.object_type, 0); /* not yet */
+    tick(10 * MS);
+    fake_task(&world, 2, 1);
+    tick(10 * MS);
+    ck_assert_uint_eq(time_of("loop;t2.0"), 0);
+    fake_births.lost++;
+    tick(10 * MS);
+    ck_assert_uint_eq(time_of("loop;t2.0"), 10 * MS);
+    stop();
+}
+END_TEST
+
+START_TEST(a_running_task_stands_on_its_creator)
+{
+    start_hooked(_i, 3);
+    fake_task_awaits(&world, 1, 1, 2);
+    fake_birth(fake_birth_of(fake_task_at(0), fake_maker(fake_coro_at(2, 0)), 0));
+    for (uint32_t i = 1; i < 3; i++)
+        fake_birth(fake_birth_of(fake_task_at(i), 0, 0));
+    fake_task_runs(&world, 0, 1);
+    tick(10 * MS);
+    tasks_prepare(tasks, threads, thread_count, &stacks, now);
+    ck_assert_str_eq(fake_functions(stacks.profile, base_of(fake_task_at(0))), "loop;t1.0;t2.0");
+    ck_assert_uint_eq(base_of(fake_task_at(1)), PROFILE_ROOT);
+    ck_assert_uint_eq(base_of(fake_task_at(2)), PROFILE_ROOT); /* it is awaited: its thread's stack has all */
+    ck_assert_uint_eq(base_of(0x77770000), PROFILE_ROOT);
+    ck_assert_uint_eq(total(), 10 * MS); /* of the leaf */
+    stop();
+}
+END_TEST
+
+START_TEST(of_two_bases_one_by_lot)
+{
+    enum { LOTS = 400 };
+    int first = 0;
+    start_hooked(_i, 4);
+    fake_task_awaits(&world, 1, 1, 3);
+    fake_task_awaits(&world, 2, 1, 3);
+    fake_birth(fake_birth_of(fake_task_at(0), fake_maker(fake_coro_at(3, 0)), 0));
+    for (uint32_t i = 1; i < 4; i++)
+        fake_birth(fake_birth_of(fake_task_at(i), 0, 0));
+    fake_task_runs(&world, 0, 1);
+    tick(10 * MS);
+    tasks_prepare(tasks, threads, thread_count, &stacks, now);
+    for (int i = 0; i < LOTS; i++) {
+        const char *functions = fake_functions(stacks.profile, base_of(fake_task_at(0)));
+        first += strcmp(functions, "loop;t1.0;t3.0") == 0;
+        ck_assert(strcmp(functions, "loop;t1.0;t3.0") == 0 || strcmp(functions, "loop;t2.0;t3.0") == 0);
+    }
+    ck_assert_int_gt(first, LOTS * 3 / 8);
+    ck_assert_int_lt(first, LOTS * 5 / 8);
+    stop();
+}
+END_TEST
+
+/* A creator that nobody has read yet, of a task that runs at once. */
+START_TEST(a_creator_as_young_as_its_task)
+{
+    start_hooked(_i, 2);
+    tick(10 * MS);
+    fake_birth(fake_birth_of(fake_task_at(1), 0, 0));
+    fake_birth(fake_birth_of(fake_task_at(0), fake_maker(fake_coro_at(1, 0)), 0));
+    fake_task_runs(&world, 0, 1);
+    tasks_prepare(tasks, threads, thread_count, &stacks, now);
+    ck_assert_str_eq(fake_functions(stacks.profile, base_of(fake_task_at(0))), "loop;t1.0");
+    stop();
+}
+END_TEST
+
+/* --- interpreters --- */
+
+START_TEST(an_interpreter_that_ends)
+{
+    start(_i, 2);
+    tick(10 * MS);
+    ck_assert(asyncios_any());
+    threads[0].interp = FAKE_INTERP_AT + 0x1000;
+    tick(10 * MS);
+    ck_assert(!asyncios_any());
+    ck_assert_uint_eq(total(), 20 * MS);
+    threads[0].interp = FAKE_INTERP_AT;
+    tick(10 * MS);
+    ck_assert_uint_eq(total(), 40 * MS); /* another that has tasks at these addresses */
+    stop();
+}
+END_TEST
+
+START_TEST(a_type_of_another_size)
+{
+    start(_i, 1);
+    struct fake type = fake_type_new(&world.target.layout, FAKE_TASK_TYPE_AT, "_asyncio.Task", 0, OBJECT_TYPE_AT);
+    fake_put_word(&type, world.target.layout.object_type, FAKE_TYPE_TYPE_AT);
+    fake_put_word(&type, world.target.layout.type_basicsize, (uint64_t)world.target.layout.task_size + 8);
+    fake_place(&type);
+    tick(10 * MS);
+    ck_assert(!asyncios_any());
+    ck_assert_uint_eq(total(), 0);
+    stop();
+}
+END_TEST
+
+START_TEST(without_the_metric)
+{
+    start_with(_i, 1, (struct tasks_options){.depth = DEPTH});
+    tick(10 * MS);
+    ck_assert(asyncios_any()); /* cpu and wall need it too */
+    ck_assert_uint_eq(total(), 0);
+    ck_assert_uint_eq(base_of(fake_task_at(0)), PROFILE_ROOT);
+    stop();
+}
+END_TEST
+
+Suite *suite_tasks(void)
+{
+    Suite *suite = suite_create("tasks");
+    TCase *law = tcase_create("law"), *loops = tcase_create("loops"), *still = tcase_create("still"), *births = tcase_create("births");
+    tcase_add_loop_test(law, a_leaf_has_all_its_time, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(law, sums_are_the_time_as_a_leaf, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(law, awaiters_share_the_time, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(law, ready_is_said, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(law, ends_and_begins_at_the_same_address, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(law, a_stack_that_is_too_deep_loses_its_root, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(law, what_is_torn_comes_later, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(law, a_circle_once, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(law, a_circle_that_a_leaf_hangs_from, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(loops, a_loop_that_does_not_run, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(loops, an_unknown_driver_is_waited_for, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(loops, a_driver_that_is_not_sure, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(loops, two_loops_in_two_threads, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(loops, an_interpreter_that_ends, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(loops, a_type_of_another_size, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(loops, without_the_metric, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(still, repeated_is_as_read, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(still, what_runs_is_not_repeated, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(still, coarse_clocks_prove_nothing, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(still, a_birth_ends_repetition, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(still, a_window_ends, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(still, a_window_begins_without_its_driver, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(still, one_that_comes_too_early_does_nothing, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(births, one_just_born_stands_on_its_creator, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(births, hooks_are_asked_for, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(births, those_that_were_there_before, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(births, all_are_listed_when_births_were_lost, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(births, a_running_task_stands_on_its_creator, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(births, of_two_bases_one_by_lot, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(births, a_creator_as_young_as_its_task, FIRST_MINOR, AFTER_LAST_MINOR);
+    suite_add_tcase(suite, law);
+    suite_add_tcase(suite, loops);
+    suite_add_tcase(suite, still);
+    suite_add_tcase(suite, births);
+    return suite;
+}
