@@ -46,7 +46,7 @@ struct recording {
 };
 
 /* Where nothing more fits, it is still told where a task ends, that it is awaited, and of a circle. */
-enum { FRAME_WORDS = 3, MARKER_WORDS = 4 };
+enum { FRAME_WORDS = 3, TASK_WORDS = 3, MARKER_WORDS = TASK_WORDS + 2 };
 
 static bool put_frame(struct recording *record, const struct py_code *code, int32_t lasti)
 {
@@ -99,7 +99,7 @@ static void take_inner(struct recording *record, const struct stacked *entry)
 
 static void take_marker(struct recording *record, uint64_t tag, uintptr_t task)
 {
-    if (ring_room(record->ring, record->opened) < 3)
+    if (ring_room(record->ring, record->opened) < (task ? TASK_WORDS : 1u))
         return;
     ring_put(record->ring, tag);
     if (task) {
