@@ -13,7 +13,8 @@
 #include "hooks/mem.h"
 #include "hooks/real.h"
 #include "hooks/threads.h"
-#include "tests/unit/fake_python.h"
+#include "tests/unit/fake_births.h"
+#include "tests/unit/fake_thread.h"
 
 #define INTERP 0x60000000u
 #define GIL 0x62000000u
@@ -414,6 +415,100 @@ START_TEST(nothing_is_read_after_the_end_of_reading)
 }
 END_TEST
 
+/* --- a thread that runs a task --- */
+
+static struct fake_world world;
+
+/* A thread stands in a function that task 0 called. */
+static void begin_in_task(void)
+{
+    begin(false);
+    fake_asyncio_start(&world, MINOR, 2, 1 << 16);
+    fake_births_reset();
+    target = world.target;
+    struct tasks_options tasks = {.target = &target, .depth = 16, .metric = true, .clock_precise = true};
+    struct watch_options options = {.target = &target, .depth = 16, .period_ns = 10 * MS, .clock_precise = true,
+                                    .tasks = tasks_new(&tasks, clock_now())};
+    ck_assert_ptr_nonnull(options.tasks);
+    watch_free(watch);
+    watch = watch_new(&options, clock_now());
+    book.metrics |= 1u << METRIC_TASK;
+    start_thread(stand_still, 0);
+}
+
+static void place_task(uintptr_t current)
+{
+    struct fake_thread thread = fake_thread_of(&world);
+    struct fake runtime = fake_new(RUNTIME_AT, 32768), interp = fake_new(FAKE_INTERP_AT, 16384), gil = fake_new(FAKE_INTERP_AT + 0x10000, 64);
+    fake_call(&thread, fake_function(&target, 0, "main", "/app/m.py"));
+    fake_call(&thread, fake_function(&target, 1, "BaseEventLoop._run_once", "/lib/asyncio/base_events.py"));
+    fake_call(&thread, fake_function(&target, 2, "Handle._run", "/lib/asyncio/events.py"));
+    fake_task(&world, 0, 1);
+    fake_step(&thread, 0, 1);
+    fake_call(&thread, fake_function(&target, 3, "wait", "/app/m.py"));
+    struct fake tstate = fake_tstate_new(&thread, current);
+    ck_assert_int_ge(asyncios_publish(&world.asyncio), 0);
+    fake_put_word(&tstate, target.layout.thread_native_id, (uint64_t)tid_of[0]);
+    fake_put_word(&tstate, target.layout.thread_id, 0x1000);
+    fake_put_word(&tstate, target.layout.thread_unique_id, 1);
+    fake_put_int(&runtime, target.layout.runtime_initialized, 1);
+    fake_put_word(&runtime, target.layout.runtime_interpreters_head, FAKE_INTERP_AT);
+    fake_put_word(&runtime, target.layout.runtime_interpreters_main, FAKE_INTERP_AT);
+    fake_put_word(&interp, target.layout.interp_threads_head, fake_place(&tstate));
+    fake_put_word(&interp, target.layout.interp_gil, fake_place(&gil));
+    fake_place(&runtime);
+    fake_place(&interp);
+}
+
+static void tick_some(void)
+{
+    for (int i = 0; i < 5; i++, usleep(2000))
+        tick();
+}
+
+START_TEST(a_task_gets_the_time_of_its_thread)
+{
+    profile_stack stack;
+    uint64_t us;
+    uint32_t at = 0;
+    begin_in_task();
+    place_task(fake_task_at(0));
+    tick_some();
+    ck_assert_uint_gt(total(METRIC_TASK), 4 * MS);
+    ck_assert(profile_each(stacks.profile, METRIC_TASK, &at, &stack, &us));
+    ck_assert_str_eq(fake_functions(stacks.profile, stack), "main;t0.0;wait"); /* without the loop */
+    ck_assert(!profile_each(stacks.profile, METRIC_TASK, &at, &stack, &us));
+    ck_assert_uint_eq(total(METRIC_TASK), total(METRIC_WALL));
+}
+END_TEST
+
+/* The same frames, driven by hand: no task's. */
+START_TEST(the_same_frames_without_a_task)
+{
+    begin_in_task();
+    place_task(fake_task_at(0));
+    tick_some();
+    uint64_t before = total(METRIC_TASK), wall = total(METRIC_WALL);
+    place_task(0);
+    watch_forget_stacks(watch); /* so that it is read anew */
+    tick_some();
+    ck_assert_uint_eq(total(METRIC_TASK), before);
+    ck_assert_uint_gt(total(METRIC_WALL), wall);
+}
+END_TEST
+
+/* [overflow] is everybody's. */
+START_TEST(overflow_has_no_twin)
+{
+    begin_in_task();
+    place_task(fake_task_at(0));
+    profile_freeze(stacks.profile, true);
+    tick_some();
+    ck_assert_uint_gt(total(METRIC_WALL), 4 * MS);
+    ck_assert_uint_eq(total(METRIC_TASK), 0);
+}
+END_TEST
+
 Suite *suite_watch(void)
 {
     const TTest *const tests[] = {
@@ -421,6 +516,7 @@ Suite *suite_watch(void)
         a_slow_end_is_booked_once, a_thread_whose_state_comes_back_is_booked_once, a_broken_list_loses_nobody,
         a_state_that_is_another_threads_by_now_is_not_read, a_life_between_two_ticks,
         a_thread_of_c_counts_from_the_first_sight_of_its_state, many_threads_come_and_go, nothing_is_read_after_the_end_of_reading,
+        a_task_gets_the_time_of_its_thread, the_same_frames_without_a_task, overflow_has_no_twin,
     };
     Suite *suite = suite_create("watch");
     TCase *core = tcase_create("core");
