@@ -68,14 +68,14 @@ static int show(char *text, size_t size, const struct stacked *entry)
     }
 }
 
-static const char *walk_with(const struct asyncio *asyncio, uint64_t seed)
+static const char *walk_to(uint32_t limit, const struct asyncio *asyncio, uint64_t seed)
 {
     struct stacked_walk walk;
     struct stacked entry;
     size_t length = 0;
     got.entries = 0;
     got.text[0] = '\0';
-    stacked_begin(&walk, &world.target, asyncio, FAKE_TSTATE_AT, LIMIT, seed);
+    stacked_begin(&walk, &world.target, asyncio, FAKE_TSTATE_AT, limit, seed);
     while (stacked_next(&walk, &entry)) {
         ck_assert_uint_lt(got.entries++, ENTRIES_MAX);
         if (length < SHOWN - 32)
@@ -86,6 +86,11 @@ static const char *walk_with(const struct asyncio *asyncio, uint64_t seed)
     got.chosen = walk.chosen;
     got.end = walk.frames.end;
     return got.text;
+}
+
+static const char *walk_with(const struct asyncio *asyncio, uint64_t seed)
+{
+    return walk_to(LIMIT, asyncio, seed);
 }
 
 static const char *walk(void)
@@ -459,6 +464,22 @@ START_TEST(no_more_chains_than_frames_may_be_read)
 }
 END_TEST
 
+/* A recursion deeper than is walked: whatever was seen of it is the task's. */
+START_TEST(a_task_whose_first_frame_is_not_reached)
+{
+    start(_i);
+    run_task_0();
+    ck_assert_str_eq(walk_to(2, &world.asyncio, 1), "f2 t0.1 |0 ");
+    ck_assert(got.torn && got.end == FRAMES_LIMIT);
+    ck_assert_str_eq(walk_to(2, NULL, 1), "f2 t0.1 ");
+    fake_world_word(&world, fake_task_at(0), world.target.layout.future_loop, fake_loop_at(1)); /* of another thread's loop */
+    ck_assert_str_eq(walk_to(2, &world.asyncio, 1), "f2 t0.1 ");
+    fake_world_word(&world, fake_task_at(0), world.target.layout.future_loop, fake_loop_at(0));
+    fake_thread_place(&thread, 0);
+    ck_assert_str_eq(walk_to(2, &world.asyncio, 1), "f2 t0.1 ");
+}
+END_TEST
+
 /* --- at random --- */
 
 START_TEST(torn_memory_ends)
@@ -495,7 +516,7 @@ Suite *suite_stacked(void)
         the_same_seed_shows_the_same, each_level_has_a_lot_of_its_own, two_ways_are_no_choice, an_eager_task_within_its_creator,
         a_birth_that_is_anothers_is_not_believed, a_torn_chain_leaves_the_frames, a_chain_that_ends_elsewhere_is_torn,
         a_task_that_is_done_cannot_run, the_second_awaiter_is_torn, awaiters_in_a_circle, one_that_is_reached_again_has_no_more_chances,
-        no_more_chains_than_frames_may_be_read, torn_memory_ends,
+        no_more_chains_than_frames_may_be_read, a_task_whose_first_frame_is_not_reached, torn_memory_ends,
     };
     Suite *suite = suite_create("stacked");
     TCase *versions = tcase_create("each version");

@@ -13,6 +13,7 @@
 #define FAKE_FUNCTION_AT(i) (0x60000000u + 0x1000000u * (unsigned)(i)) /* code objects */
 #define FAKE_FRAME_AT(i) (0x53000000u + 0x1000u * (unsigned)(i))
 #define FAKE_MARKER_AT(i) (0x54000000u + 0x1000u * (unsigned)(i))
+#define FAKE_THREAD_DICT_AT 0x56000000u
 #define FAKE_CURRENT_AT(i) (0x55000000u + 0x100000u * (unsigned)(i)) /* dicts of current tasks */
 
 struct fake_thread {
@@ -92,6 +93,18 @@ static inline void fake_current_task(struct fake_world *world, struct fake *tsta
         world->asyncio.current_tasks[0] = fake_dict(&world->target, FAKE_CURRENT_AT(0), FAKE_KEYS_GENERAL, pair, task != 0);
 }
 
+/* The thread runs the first loop. */
+static inline void fake_running_loop(const struct py_target *target, struct fake *tstate)
+{
+    const struct layout *layout = &target->layout;
+    if (layout->thread_running_loop != LAYOUT_NONE) {
+        fake_put_word(tstate, layout->thread_running_loop, fake_loop_at(0));
+        return;
+    }
+    const uintptr_t pair[] = {fake_str(target, FAKE_THREAD_DICT_AT + 0x100000, "__asyncio_running_event_loop__"), fake_loop_at(0)};
+    fake_put_word(tstate, layout->thread_dict, fake_dict(target, FAKE_THREAD_DICT_AT, FAKE_KEYS_UNICODE, pair, 1));
+}
+
 /* The thread state, not placed yet. */
 static inline struct fake fake_tstate_new(struct fake_thread *thread, uintptr_t current_task)
 {
@@ -107,6 +120,7 @@ static inline struct fake fake_tstate_new(struct fake_thread *thread, uintptr_t 
     if (layout->thread_base_frame != LAYOUT_NONE)
         fake_put_word(&tstate, layout->thread_base_frame, FAKE_MARKER_AT(0));
     fake_put_word(&tstate, layout->thread_interp, FAKE_INTERP_AT);
+    fake_running_loop(&thread->world->target, &tstate);
     fake_current_task(thread->world, &tstate, current_task);
     return tstate;
 }
