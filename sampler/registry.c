@@ -613,12 +613,12 @@ void registry_read(struct registry *registry, uint32_t index)
         take_glance(registry, index, glance_at(registry, &registry->tasks[index]));
 }
 
-void registry_read_all(struct registry *registry)
+void registry_read_some(struct registry *registry, uint32_t first, uint32_t until)
 {
     struct glance glances[GLANCE_BATCH];
-    for (uint32_t first = 0; first < registry->count;) { /* awaiters that were not known join at the end */
+    while (first < registry->count && first < until) {
         uint32_t count = 0;
-        while (count < GLANCE_BATCH && first + count < registry->count) {
+        while (count < GLANCE_BATCH && first + count < registry->count && first + count < until) {
             const struct registered *task = &registry->tasks[first + count];
             const struct asyncio *asyncio = asyncios_at(task->asyncio);
             glances[count++] = (struct glance){.task = asyncio ? task->task : 0, .asyncio = asyncio};

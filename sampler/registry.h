@@ -110,8 +110,9 @@ void registry_begin_round(struct registry *registry);
 /* Reads the task if this round has not done so. May add tasks (awaiters) at the
  * end of the array, which may move it. */
 void registry_read(struct registry *registry, uint32_t index);
-/* Reads all of them, side by side. */
-void registry_read_all(struct registry *registry);
+/* Reads those from first on, side by side, until `until` or (NO_TASK) the last one,
+ * with those that join at the end meanwhile. */
+void registry_read_some(struct registry *registry, uint32_t first, uint32_t until);
 /* Has the links of a task that was read in memory. False: it has changed since. */
 bool registry_need_links(struct registry *registry, uint32_t index);
 /* Whether a task was met whose making cannot be hooked: one written in Python. */
