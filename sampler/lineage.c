@@ -300,11 +300,11 @@ static void on_awaiters(struct lineage *lineage, struct registered *task)
     for (uint32_t i = 0; i < task->edges; i++) {
         struct registered *awaiter = at(lineage, edges[i].awaiter);
         uint32_t share = i ? part : LINEAGE_ALL - part * (task->edges - 1);
+        check_edge(task, awaiter, &edges[i]);
         if (is_cut(task, i)) {
             on_driver(lineage, task, share, true);
             continue;
         }
-        check_edge(task, awaiter, &edges[i]);
         awaiter->flags |= BEARS;
         share_out(lineage, task, awaiter, share);
     }

@@ -758,6 +758,26 @@ START_TEST(an_awaiter_that_moves_on_meanwhile)
 }
 END_TEST
 
+/* It was one when the edge was read that is left out. */
+START_TEST(a_circle_that_is_none_any_more)
+{
+    const struct base *bases;
+    start(_i, 2);
+    make_circle(0, 2);
+    know_all();
+    registry_begin_round(registry);
+    lineage_begin_round(lineage, &stacks);
+    registry_read(registry, 0);
+    fake_task_waits(&world, 1, 1, fake_future_at(1));
+    bases_of(1, &bases);
+    bases_of(0, &bases);
+    lineage_prove(lineage);
+    for (uint32_t i = 0; i < 2; i++)
+        ck_assert(!lineage_is_proven(lineage, i));
+    stop();
+}
+END_TEST
+
 /* The creator's awaiter changed. */
 START_TEST(above_a_creator_too)
 {
@@ -844,6 +864,7 @@ Suite *suite_lineage(void)
     tcase_add_loop_test(proof, what_stays_is_proven, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(proof, what_stands_on_one_that_changed_is_not, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(proof, an_awaiter_that_moves_on_meanwhile, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(proof, a_circle_that_is_none_any_more, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(proof, above_a_creator_too, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_test(proof, no_memory);
     suite_add_tcase(suite, awaiters);
