@@ -31,6 +31,13 @@ struct shared {
     uint32_t round, first_edge, edges;
 };
 
+/* A birth at the address of a task that was read before it. */
+struct late {
+    struct late *next;
+    struct birth birth;
+    uint8_t asyncio;
+};
+
 struct registry {
     const struct py_target *target;
     struct registered *tasks;
@@ -46,6 +53,7 @@ struct registry {
     uint64_t order, skipped;
     bool gone;                   /* some are TASK_GONE */
     bool has_unhooked;
+    struct late *late;           /* births to be taken at the end of the round */
     struct shared shared[SHARED];
 };
 
@@ -83,6 +91,10 @@ void registry_free(struct registry *registry)
         return;
     for (uint32_t i = 0; i < registry->count; i++)
         mem_free(registry->tasks[i].makers);
+    for (struct late *late = registry->late, *next; late; late = next) {
+        next = late->next;
+        mem_free(late);
+    }
     mem_free(registry->tasks);
     mem_free(registry->by_task);
     mem_free(registry->by_coro);
@@ -242,29 +254,66 @@ static void note_coro_of_birth(struct registry *registry, uint32_t index)
         note_coro(registry, index, coro);
 }
 
-void registry_born(struct registry *registry, const struct birth *birth, uint8_t asyncio)
+static void note_birth(struct registry *registry, struct registered *task, const struct birth *birth)
 {
-    uint32_t index = registry_find(registry, birth->task);
-    if (index == NO_TASK)
-        index = registry_add(registry, birth->task, asyncio);
-    if (index == NO_TASK)
-        return;
-    struct registered *task = &registry->tasks[index];
-    become_another(registry, task);
-    task->asyncio = asyncio;
-    task->coro = 0;   /* its old slot in by_coro finds another address, or nobody */
-    task->glance = 0; /* the same to the last bit, it is another task all the same */
-    task->born = birth->number + 1;
-    if (task->round == registry->round) {
-        task->status = TASK_TORN;
-        task->edges = 0;
-    }
     size_t bytes = birth->count * sizeof *task->makers;
+    become_another(registry, task);
+    task->born = birth->number + 1;
     if (birth->count && (task->makers = mem_alloc(bytes))) {
         memcpy(task->makers, birth->maker, bytes);
         task->makers_count = (uint16_t)birth->count;
     }
+}
+
+static void take_birth(struct registry *registry, const struct birth *birth, uint8_t asyncio, enum task_status status)
+{
+    uint32_t index = registry_add(registry, birth->task, asyncio);
+    if (index == NO_TASK)
+        return;
+    struct registered *task = &registry->tasks[index];
+    note_birth(registry, task, birth);
+    task->asyncio = asyncio;
+    task->coro = 0;   /* its old slot in by_coro finds another address, or nobody */
+    task->glance = 0; /* the same to the last bit, it is another task all the same */
+    task->status = (uint8_t)status;
+    task->edges = 0;
     note_coro_of_birth(registry, index);
+}
+
+static bool put_off(struct registry *registry, const struct birth *birth, uint8_t asyncio)
+{
+    struct late *late = mem_alloc(sizeof *late);
+    if (!late)
+        return false;
+    *late = (struct late){registry->late, *birth, asyncio};
+    registry->late = late;
+    return true;
+}
+
+void registry_born(struct registry *registry, const struct birth *birth, uint8_t asyncio)
+{
+    uint32_t index = registry_find(registry, birth->task);
+    struct registered *task = index == NO_TASK ? NULL : &registry->tasks[index];
+    if (!task || task->round != registry->round)
+        take_birth(registry, birth, asyncio, TASK_UNREAD);
+    else if (birth->number < task->read_from)
+        note_birth(registry, task, birth);
+    else if (birth->number < task->read_to || !put_off(registry, birth, asyncio))
+        take_birth(registry, birth, asyncio, TASK_TORN);
+}
+
+/* Put off, they were stacked: the last one of an address is met first, and stays. */
+static void take_late(struct registry *registry)
+{
+    struct late *next;
+    for (struct late *late = registry->late; late; late = next) {
+        uint32_t index = registry_find(registry, late->birth.task);
+        next = late->next;
+        if (index == NO_TASK || registry->tasks[index].born <= late->birth.number)
+            take_birth(registry, &late->birth, late->asyncio, TASK_UNREAD);
+        mem_free(late);
+    }
+    registry->late = NULL;
 }
 
 void registry_begin_round(struct registry *registry)
@@ -272,11 +321,13 @@ void registry_begin_round(struct registry *registry)
     registry->round++;
     registry->links = registry->edges = 0;
     registry->gone = false;
+    take_late(registry);
 }
 
 void registry_end_round(struct registry *registry)
 {
     uint32_t kept = 0;
+    take_late(registry);
     if (!registry->gone)
         return;
     for (uint32_t i = 0; i < registry->count; i++) {
@@ -607,10 +658,22 @@ static void take_glance(struct registry *registry, uint32_t index, uint64_t glan
     find_edges(registry, index);
 }
 
+static void note_births(struct registry *registry, uint32_t first, uint32_t count, uint64_t before)
+{
+    uint64_t after = births_number();
+    for (uint32_t i = first; i < first + count; i++) {
+        registry->tasks[i].read_from = before;
+        registry->tasks[i].read_to = after;
+    }
+}
+
 void registry_read(struct registry *registry, uint32_t index)
 {
-    if (registry->tasks[index].round != registry->round)
-        take_glance(registry, index, glance_at(registry, &registry->tasks[index]));
+    uint64_t before = births_number();
+    if (registry->tasks[index].round == registry->round)
+        return;
+    take_glance(registry, index, glance_at(registry, &registry->tasks[index]));
+    note_births(registry, index, 1, before);
 }
 
 void registry_read_some(struct registry *registry, uint32_t first, uint32_t until)
@@ -623,9 +686,11 @@ void registry_read_some(struct registry *registry, uint32_t first, uint32_t unti
             const struct asyncio *asyncio = asyncios_at(task->asyncio);
             glances[count++] = (struct glance){.task = asyncio ? task->task : 0, .asyncio = asyncio};
         }
+        uint64_t before = births_number();
         glance_batch(registry->target, glances, count);
         for (uint32_t i = 0; i < count; i++)
             take_glance(registry, first + i, glances[i].hash);
+        note_births(registry, first, count, before);
         first += count;
     }
 }

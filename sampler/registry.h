@@ -59,6 +59,7 @@ struct registered {
     uint16_t makers_count;
     uint8_t asyncio;       /* index for asyncios_at */
     uint64_t born;         /* birth.number + 1; 0: its birth was not seen */
+    uint64_t read_from, read_to; /* births_number() before and after its last reading */
     uint8_t unborn;        /* rounds in which its __init__ had not run yet */
 
     /* As read in `round`. */
@@ -102,7 +103,8 @@ uint32_t registry_find_coro(struct registry *registry, uintptr_t coro);
 /* Finds or adds. NO_TASK: no room (counted). */
 uint32_t registry_add(struct registry *registry, uintptr_t task, uint8_t asyncio);
 /* A birth: another task, whatever was known at this address. Where that was read in
- * this round already, it is not known which of the two was: TASK_TORN. */
+ * this round already: if the birth came after the reading, it waits for the end of the
+ * round; before, what was read is the new one; while it was read: TASK_TORN. */
 void registry_born(struct registry *registry, const struct birth *birth, uint8_t asyncio);
 
 /* A new round: everything is unread, links and edges are void. */
