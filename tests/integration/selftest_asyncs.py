@@ -114,7 +114,7 @@ def matrix(t):
 
 
 def laws(t):
-    from asyncs import check_deep, check_law, check_same, own_stacks, shares
+    from asyncs import by_function, check_deep, check_equal_stacks, check_law, check_shares, own_stacks
     truth = {"lives": {"x": 30.0}, "seconds": 3}
 
     def law(ms, apart=False):
@@ -133,17 +133,18 @@ def laws(t):
     t.refuses("upside down", deep, "main link_0 link_1 link_2 link_3")
     t.refuses("a cut without a mark", deep, "link_1 link_0 sleep")
 
-    def same(one, two):
+    def same(one, two, truth):
         forms = {}
         for form, rows in (("plain", one), ("tasks", two)):
             text = {"<module> (x.py:1)" + "".join(";%s (work.py:%d)" % (n, len(n)) for n in names.split()): 1000 * ms for names, ms in rows.items()}
-            forms[form] = shares(own_stacks(process_of({"cpu": text}), "cpu"))
-        check_same(forms, 100000)
-    whole = {"main serve page": 600, "main serve order": 400}
-    t.accepts("the same", same, whole, {"main serve page": 1205, "main serve order": 795})
-    t.refuses("a share 3 points off", same, whole, {"main serve page": 630, "main serve order": 370})
-    t.refuses("another stack", same, whole, {"main serve page": 600, "serve main order": 400, "main order": 0})
-    t.refuses("a frame missing", same, whole, {"main page": 600, "main serve order": 400})
+            forms[form] = own_stacks(process_of({"cpu": text}), "cpu")
+            check_shares(form, by_function(forms[form], ["compute", "pause"]), truth, 100000)
+        check_equal_stacks(forms)
+    whole, clock = {"main serve compute": 600, "main load pause": 400}, {"compute serve": 0.6, "pause load": 0.4}
+    t.accepts("the same", same, whole, {"main serve compute": 1205, "main load pause": 795}, clock)
+    t.refuses("a share 3 points off", same, whole, {"main serve compute": 630, "main load pause": 370}, clock)
+    t.refuses("another stack", same, whole, {"main serve compute": 600, "main order load pause": 400}, clock)
+    t.refuses("a frame missing", same, whole, {"main compute": 600, "main load pause": 400}, clock)
 
 
 def selftest(pythons, long):

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
 """async_same: the same work three times: in tasks, in coroutines of one task, in plain functions.
 
-    async_same.py tasks|coroutines|plain SECONDS
+    async_same.py tasks|coroutines|plain SECONDS waits|busy
 
 The three are made from one text, written to work.py in the current directory, so
-that every call stands on the same line of the same file. The truth: how long each
-function ran and waited, by its own clock.
+that every call stands on the same line of the same file; busy: nothing in it waits.
+The truth: how long each function computed and waited, by the clock, and what CPU
+it used in that.
 """
 import asyncio
 import os
@@ -20,6 +21,7 @@ import asyncio, time
 from truth import burn
 
 spent = {}
+cpu = {}
 
 def note(name, began):
     spent[name] = spent.get(name, 0) + time.monotonic() - began
@@ -27,12 +29,13 @@ def note(name, began):
 async def pause(name, seconds):
     began = time.monotonic()
     await asyncio.sleep(seconds)
-    note(name, began)
+    note("pause " + name, began)
 
 def compute(name, seconds):
-    began = time.monotonic()
+    began, before = time.monotonic(), time.thread_time()
     burn(seconds)
-    note(name, began)
+    note("compute " + name, began)
+    cpu[name] = cpu.get(name, 0) + time.thread_time() - before
 
 def totals(seconds):
     compute("totals", seconds)
@@ -76,8 +79,8 @@ def as_plain(text):
 
 
 def main():
-    form, seconds = sys.argv[1], float(sys.argv[2])
-    text = {"tasks": as_tasks, "coroutines": str, "plain": as_plain}[form](TEXT)
+    form, seconds, busy = sys.argv[1], float(sys.argv[2]), sys.argv[3] == "busy"
+    text = {"tasks": as_tasks, "coroutines": str, "plain": as_plain}[form](TEXT.replace("sleep(seconds)", "sleep(0)") if busy else TEXT)
     with open("work.py", "w", encoding="utf-8") as f:
         f.write(text)
     sys.path.insert(0, os.getcwd())
@@ -85,7 +88,7 @@ def main():
     drive = work.main if form == "plain" else (lambda seconds: asyncio.run(work.main(seconds)))
     began = time.monotonic()
     drive(seconds)
-    leave({"form": form, "spent": work.spent, "whole": time.monotonic() - began})
+    leave({"form": form, "spent": work.spent, "cpu": work.cpu, "whole": time.monotonic() - began})
 
 
 main()
