@@ -301,12 +301,11 @@ static void on_awaiters(struct lineage *lineage, struct registered *task)
         struct registered *awaiter = at(lineage, edges[i].awaiter);
         uint32_t share = i ? part : LINEAGE_ALL - part * (task->edges - 1);
         check_edge(task, awaiter, &edges[i]);
-        if (is_cut(task, i)) {
-            on_driver(lineage, task, share, true);
-            continue;
-        }
         awaiter->flags |= BEARS;
-        share_out(lineage, task, awaiter, share);
+        if (is_cut(task, i))
+            on_driver(lineage, task, share, true);
+        else
+            share_out(lineage, task, awaiter, share);
     }
 }
 

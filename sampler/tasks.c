@@ -451,21 +451,27 @@ static void add_or_carry(struct tasks *tasks, uint32_t index, struct window *win
 
 /* --- circles --- */
 
+/* Those that no leaf hangs from. */
+static void place_circles(struct tasks *tasks)
+{
+    const struct base *bases;
+    for (uint32_t i = 0; i < registry_count(tasks->registry); i++) {
+        const struct registered *task = registry_at(tasks->registry, i);
+        if (task->status == TASK_WAITING && registry_awaits_task(tasks->registry, task) && !lineage_is_placed(tasks->lineage, i))
+            lineage_of(tasks->lineage, i, &bases);
+    }
+}
+
 /* A circle of awaiters that no leaf hangs from: once, from its oldest task round to
  * the one that awaits it. */
 static void add_circles(struct tasks *tasks, uint64_t now)
 {
     const struct base *bases;
     for (uint32_t i = 0; i < registry_count(tasks->registry); i++) {
-        const struct registered *task = registry_at(tasks->registry, i);
-        if (task->status != TASK_WAITING || !registry_awaits_task(tasks->registry, task) || lineage_is_placed(tasks->lineage, i))
-            continue;
-        lineage_of(tasks->lineage, i, &bases);
-    }
-    for (uint32_t i = 0; i < registry_count(tasks->registry); i++) {
         uint32_t last = lineage_cut(tasks->lineage, i);
         struct registered *oldest = registry_at(tasks->registry, i);
-        if (last == NO_TASK || lineage_bears_leaf(tasks->lineage, i) || !loop_of(tasks, oldest->loop))
+        if (last == NO_TASK || lineage_bears_leaf(tasks->lineage, i) || !lineage_is_proven(tasks->lineage, last) ||
+            !loop_of(tasks, oldest->loop))
             continue;
         uint64_t ns = take_ns(tasks, oldest, now);
         uint32_t count = lineage_whole(tasks->lineage, last, &bases);
@@ -504,6 +510,7 @@ static void place_all(struct tasks *tasks)
             lineage_of(tasks->lineage, i, &bases);
     }
     lineage_end_leaves(tasks->lineage);
+    place_circles(tasks);
 }
 
 static void add_all_time(struct tasks *tasks, struct window *window, uint64_t now)

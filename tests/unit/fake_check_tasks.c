@@ -599,6 +599,25 @@ START_TEST(a_circle_once)
 }
 END_TEST
 
+/* It is opened by a cancellation when all were read, and the first stack is made. */
+static void break_circle(uintptr_t address, size_t length)
+{
+    if (address >= FAKE_LINES_AT && address < FAKE_LINES_AT + 0x1000)
+        fake_task_waiter(&world, 2, 0);
+}
+
+START_TEST(a_circle_that_changes)
+{
+    start(_i, 4);
+    for (uint32_t i = 0; i < 3; i++)
+        fake_task_awaits(&world, i, 1, (i + 1) % 3);
+    fake_on_read(break_circle);
+    tick(10 * MS);
+    ck_assert_uint_eq(total(), 10 * MS);
+    stop();
+}
+END_TEST
+
 START_TEST(a_circle_that_a_leaf_hangs_from)
 {
     start(_i, 3);
@@ -790,6 +809,7 @@ Suite *suite_tasks(void)
     tcase_add_loop_test(law, a_stack_that_is_too_deep_loses_its_root, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(law, what_is_torn_comes_later, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(law, a_circle_once, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(law, a_circle_that_changes, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(law, a_circle_that_a_leaf_hangs_from, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(loops, a_loop_that_does_not_run, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(loops, an_unknown_driver_is_waited_for, FIRST_MINOR, AFTER_LAST_MINOR);
