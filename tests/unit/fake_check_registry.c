@@ -347,6 +347,48 @@ START_TEST(the_coroutine_of_one_just_born_is_known)
 }
 END_TEST
 
+/* It ended, was read, and another was born in its place in the same round. */
+START_TEST(a_birth_where_one_has_just_ended)
+{
+    start(_i, 1, 8 * MIB);
+    fake_task(&world, 0, 1);
+    read_task(0);
+    next_round();
+    fake_task_is_done(&world, 0);
+    ck_assert_int_eq(read_task(0)->status, TASK_GONE);
+    fake_task(&world, 0, 1);
+    struct birth birth = fake_birth_of(fake_task_at(0), 7, 0);
+    registry_born(registry, &birth, asyncio);
+    next_round();
+    ck_assert_uint_eq(registry_count(registry), 1);
+    ck_assert_int_eq(read_task(0)->status, TASK_WAITING);
+    ck_assert_uint_eq(read_task(0)->makers_count, 1);
+    ck_assert_uint_eq(read_task(0)->makers[0], 7);
+    stop();
+}
+END_TEST
+
+/* Whatever a round saw of the one before, it is not what it sees of the next. */
+START_TEST(a_birth_in_the_middle_of_a_round)
+{
+    start(_i, 2, 8 * MIB);
+    for (uint32_t i = 0; i < 2; i++) {
+        fake_task(&world, i, 1);
+        read_task(i);
+    }
+    struct birth first = fake_birth_of(fake_task_at(0), 7, 0), second = fake_birth_of(fake_task_at(0), 8, 0);
+    second.number = 1;
+    registry_born(registry, &first, asyncio);
+    registry_born(registry, &second, asyncio);
+    next_round();
+    ck_assert_uint_eq(read_task(0)->makers_count, 1);
+    ck_assert_uint_eq(read_task(0)->makers[0], 8);
+    ck_assert_uint_eq(read_task(1)->makers_count, 0);
+    ck_assert_uint_eq(registry_count(registry), 2);
+    stop();
+}
+END_TEST
+
 /* --- who leaves --- */
 
 START_TEST(what_is_done_leaves)
@@ -629,6 +671,8 @@ Suite *suite_registry(void)
     tcase_add_loop_test(identity, a_birth_at_a_known_address, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(identity, a_coroutine_is_that_of_the_task_that_lives, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(identity, the_coroutine_of_one_just_born_is_known, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(identity, a_birth_where_one_has_just_ended, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(identity, a_birth_in_the_middle_of_a_round, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(identity, what_is_done_leaves, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(identity, what_is_no_task_any_more_leaves, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(identity, one_that_is_not_initialised_yet_stays_a_while, FIRST_MINOR, AFTER_LAST_MINOR);
