@@ -604,6 +604,7 @@ START_TEST(torn_memory_ends)
         if (round % 16 == 0)
             memcpy(world.bytes, whole, world.used);
     }
+    free(whole);
 }
 END_TEST
 

@@ -505,6 +505,7 @@ START_TEST(torn_memory_ends)
         if (round % 8 == 0)
             memcpy(world.bytes, whole, world.used);
     }
+    free(whole);
 }
 END_TEST
 
