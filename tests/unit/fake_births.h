@@ -13,7 +13,7 @@
 
 #include "sampler/births.h"
 
-enum { FAKE_MAKERS = 8192, FAKE_BIRTHS = 8192 };
+enum { FAKE_MAKERS = 1024, FAKE_BIRTHS = 1024 };
 
 struct fake_births {
     uintptr_t maker[FAKE_MAKERS + 1]; /* coroutines; 0: dead */

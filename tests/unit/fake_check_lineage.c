@@ -32,7 +32,7 @@ static bool driver(void *context, uintptr_t loop, profile_stack *stack)
 
 static void start_with(int minor, uint32_t tasks, bool creators)
 {
-    fake_asyncio_start(&world, minor, tasks, 32 * MIB);
+    fake_asyncio_start(&world, minor, tasks, (tasks < 500 ? 2 : 32) * MIB);
     fake_births_reset();
     ck_assert_int_eq(mem_init(256 * MIB), 0);
     ck_assert_int_eq(codes_start(), 0);

@@ -87,7 +87,7 @@ static profile_stack driver_stack(void)
 
 static void start_with(int minor, uint32_t count, struct tasks_options options)
 {
-    fake_asyncio_start(&world, minor, count, 8 * MIB);
+    fake_asyncio_start(&world, minor, count, MIB / 4);
     fake_births_reset();
     make_interpreter();
     ck_assert_int_eq(mem_init(256 * MIB), 0);
