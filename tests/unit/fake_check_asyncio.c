@@ -420,10 +420,10 @@ END_TEST
 
 static bool is_read_with(const struct py_target *target, int32_t offset, uint64_t value)
 {
-    struct fake task = task_new(target, OBJECT_AT(0));
     struct future future;
     if (offset == LAYOUT_NONE)
         return false;
+    struct fake task = task_new(target, OBJECT_AT(0));
     fake_put_word(&task, offset, value);
     fake_place(&task);
     return asyncio_read(target, &known, OBJECT_AT(0), &future);
