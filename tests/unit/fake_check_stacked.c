@@ -17,13 +17,18 @@ static struct fake_world world;
 static struct fake_thread thread;
 
 /* A thread that stands in its loop. */
+static void stand_in_loop(void)
+{
+    thread = fake_thread_of(&world);
+    fake_call(&thread, fake_function(&world.target, 0, "main", "/app/main.py"));
+    fake_call(&thread, fake_function(&world.target, 1, "Handle._run", "/lib/asyncio/events.py"));
+}
+
 static void start(int minor)
 {
     fake_asyncio_start(&world, minor, TASKS, 1 << 20);
     fake_births_reset();
-    thread = fake_thread_of(&world);
-    fake_call(&thread, fake_function(&world.target, 0, "main", "/app/main.py"));
-    fake_call(&thread, fake_function(&world.target, 1, "Handle._run", "/lib/asyncio/events.py"));
+    stand_in_loop();
 }
 
 /* Task 0, of two coroutines, runs; the innermost calls a function. */
@@ -421,8 +426,9 @@ static void circle(uint32_t length)
 
 START_TEST(awaiters_in_a_circle)
 {
+    start(_i);
     for (uint32_t length = 1; length < 40; length++) {
-        start(_i);
+        stand_in_loop();
         run_task_0();
         circle(length);
         const char *text = walk(), *cut = strchr(text, '@');

@@ -112,10 +112,9 @@ static uintptr_t function(int i, const char *name)
     return fake_place(&frame);
 }
 
-static void begin(bool of_the_interpreter)
+static void begin_with_target(bool of_the_interpreter)
 {
     real_resolve();
-    target = fake_target(MINOR);
     if (of_the_interpreter) /* whatever a thread starts with, is */
         target.text_start = 1, target.text_end = UINTPTR_MAX;
     ck_assert_int_eq(mem_init((size_t)64 << 20), 0);
@@ -129,6 +128,12 @@ static void begin(bool of_the_interpreter)
     struct watch_options options = {.target = &target, .depth = 16, .period_ns = 10 * MS, .clock_precise = true};
     watch = watch_new(&options, clock_now());
     ck_assert_ptr_nonnull(watch);
+}
+
+static void begin(bool of_the_interpreter)
+{
+    target = fake_target(MINOR);
+    begin_with_target(of_the_interpreter);
 }
 
 /* A moment that is only known to lie between two readings of ours. */
@@ -422,10 +427,10 @@ static struct fake_world world;
 /* A thread stands in a function that task 0 called. */
 static void begin_in_task(void)
 {
-    begin(false);
     fake_asyncio_start(&world, MINOR, 2, 1 << 16);
     fake_births_reset();
     target = world.target;
+    begin_with_target(false);
     struct tasks_options tasks = {.target = &target, .depth = 16, .metric = true, .clock_precise = true};
     struct watch_options options = {.target = &target, .depth = 16, .period_ns = 10 * MS, .clock_precise = true,
                                     .tasks = tasks_new(&tasks, clock_now())};
