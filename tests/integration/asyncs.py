@@ -329,11 +329,9 @@ def alternate(python, long):
     truth, process, _ = spool_of(python, "async_short.py", "alternate", 30 if long else 3, settings=FAST, timeout=120)
     for metric in ("cpu", "wall", "task"):
         s.check_apart(s.chains(process, metric), ("left", "right"), metric)
-    found, us = s.chains(process, "task"), 1e6 * truth["seconds"]
-    s.check_times(found, [(["main", "right_alternates", "right_waits", "sleep"], truth["seconds"])], part=0.15)
-    computing = s.total(found, lambda c: c.names == ("main", "left_alternates", "left_computes", "left_burns", "burn"))
-    need(0.3 * us <= computing <= 0.65 * us, "left_burns() has %.0f ms of %.0f; found: %s", computing / 1e3, us / 2e3,
-         s.show(s.holding(found, "left_computes")))
+    found = s.chains(process, "task")
+    s.check_times(found, [(["main", "right_alternates", "right_waits", "..."], truth["seconds"]),
+                          (["main", "left_alternates", "left_computes", "left_burns", "burn"], truth["computing"])], part=0.15)
 
 
 # ---------------------------------------------------------------- the moments between
@@ -647,11 +645,13 @@ def check_service(process):
     need(right >= 0.98 * whole, "Database.query: %.1f %% below orders;load_order; others: %s", 100 * right / whole,
          s.show([c for c in waits if "load_order" not in c.names]))
     asleep = s.total(waits, lambda c: c.names[-2:] == ("Database.query", "sleep"))
-    need(asleep >= 0.9 * whole, "only %.0f of %.0f ms in the query's sleep: %s", asleep / 1e3, whole / 1e3, s.show(waits))
+    kept_waiting = s.total(waits, lambda c: c.names[-1] == "[ready]")  # by /risk, which computes meanwhile
+    need(asleep + kept_waiting >= 0.95 * whole and asleep >= 0.3 * whole, "%.0f ms in the query's sleep, %.0f [ready], of %.0f: %s",
+         asleep / 1e3, kept_waiting / 1e3, whole / 1e3, s.show(waits))
     json_cpu = s.holding(cpu, "serialise_catalogue")
     need(json_cpu and all(s.fits(c, ["...", "catalogue", "serialise_catalogue", "..."]) for c in json_cpu), "serialise_catalogue: %s",
          s.show(json_cpu))
-    return "query %.1f s, %.1f %% below load_order" % (whole / 1e6, 100 * right / whole)
+    return "query %.1f s, %.1f %% below load_order, kept waiting %.0f %%" % (whole / 1e6, 100 * right / whole, 100 * kept_waiting / whole)
 
 
 TESTS = [

@@ -5,7 +5,6 @@ A chain is what stands above the loop's driver: the names of the coroutines, roo
 first, without the loop's own _run_once and Handle._run. Times are in µs.
 """
 import collections
-import os
 
 import harness as h
 from harness import need
@@ -13,6 +12,7 @@ from truths import unbudgeted
 
 DRIVERS = {"BaseEventLoop.run_forever"}
 STEPS = ("BaseEventLoop._run_once", "Handle._run")
+SELECTS = ("EpollSelector.select", "PollSelector.select", "SelectSelector.select")
 PERIOD = 10000
 
 Chain = collections.namedtuple("Chain", "names frames us driven")
@@ -113,7 +113,7 @@ def task_fault(frames):
         return "begins with %s" % names[0]
     if frames[0].path is not None and names[0] not in ROOTS:
         return "begins with %s" % names[0]
-    looping = [f.text for f in frames if f.path and f.name in STEPS or f.path and os.path.basename(f.path) == "selectors.py"]
+    looping = [f.text for f in frames if f.path is not None and (f.name in STEPS or f.name in SELECTS)]
     if looping:
         return "holds the loop's own %s" % looping[0]
     if "[ready]" in names[:-1]:

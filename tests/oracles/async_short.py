@@ -47,8 +47,13 @@ async def right(end):
         made["right"] += 20
 
 
+computing = [0.0]
+
+
 def left_burns():
+    began = now()
     burn(0.003)
+    computing[0] += now() - began
 
 
 async def left_computes():
@@ -81,4 +86,4 @@ async def main():
 
 
 seconds = asyncio.run(main())
-leave({"made": made, "seconds": seconds})
+leave({"made": made, "seconds": seconds, "computing": computing[0]})
