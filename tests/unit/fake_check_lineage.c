@@ -455,6 +455,19 @@ START_TEST(a_maker_that_dies_meanwhile)
 }
 END_TEST
 
+START_TEST(its_own_maker)
+{
+    start(_i, 1);
+    know_all();
+    new_round();
+    born(0, fake_maker(fake_coro_at(0, 0)), 0); /* the coroutine of before, at this address */
+    new_round();
+    must_stand_on(0, "loop");
+    ck_assert(lineage_lacks_creator(lineage, index_of(0)));
+    stop();
+}
+END_TEST
+
 /* Makers that were seen in turn: what stands on one must not stand on the other. */
 START_TEST(children_of_several_in_turn)
 {
@@ -778,6 +791,21 @@ START_TEST(a_circle_that_is_none_any_more)
 }
 END_TEST
 
+START_TEST(a_creator_that_is_torn)
+{
+    const struct base *bases;
+    start(_i, 2);
+    know_all();
+    new_round();
+    born(1, fake_maker(fake_coro_at(0, 0)), 0);
+    fake_task_waiter(&world, 0, fake_future_at(1)); /* which its chain does not say */
+    new_round();
+    bases_of(1, &bases);
+    ck_assert(!lineage_is_proven(lineage, index_of(1)));
+    stop();
+}
+END_TEST
+
 /* The creator's awaiter changed. */
 START_TEST(above_a_creator_too)
 {
@@ -850,6 +878,7 @@ Suite *suite_lineage(void)
     tcase_add_loop_test(creators, a_maker_that_dies_meanwhile, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(creators, children_of_several_in_turn, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(creators, another_child_is_born_meanwhile, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(creators, its_own_maker, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(creators, a_creator_whose_loop_stopped, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(circles, a_circle_without_a_leaf, 0, 4);
     tcase_add_loop_test(circles, a_circle_with_a_leaf, FIRST_MINOR, AFTER_LAST_MINOR);
@@ -865,8 +894,11 @@ Suite *suite_lineage(void)
     tcase_add_loop_test(proof, what_stands_on_one_that_changed_is_not, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(proof, an_awaiter_that_moves_on_meanwhile, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(proof, a_circle_that_is_none_any_more, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(proof, a_creator_that_is_torn, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(proof, above_a_creator_too, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_test(proof, no_memory);
+    tcase_set_timeout(awaiters, 60);
+    tcase_set_timeout(proof, 60);
     suite_add_tcase(suite, awaiters);
     suite_add_tcase(suite, creators);
     suite_add_tcase(suite, circles);

@@ -526,7 +526,7 @@ END_TEST
 
 /* --- the indexes --- */
 
-enum { MODEL_TASKS = 3000, MODEL_OPERATIONS = 40000, MODEL_EACH = 500 };
+enum { MODEL_TASKS = 1000, MODEL_OPERATIONS = 12000, MODEL_EACH = 300 };
 
 static uint64_t seed;
 
@@ -680,6 +680,7 @@ Suite *suite_registry(void)
     tcase_add_loop_test(bounds, indexes_as_in_a_naive_model, FIRST_MINOR, FIRST_MINOR + 1);
     tcase_add_loop_test(bounds, no_memory_is_counted, FIRST_MINOR, FIRST_MINOR + 1);
     tcase_add_loop_test(bounds, many_awaiters_each_once, FIRST_MINOR, FIRST_MINOR + 1);
+    tcase_set_timeout(bounds, 60);
     suite_add_tcase(suite, reading);
     suite_add_tcase(suite, identity);
     suite_add_tcase(suite, bounds);

@@ -198,7 +198,7 @@ START_TEST(a_leaf_has_all_its_time)
 }
 END_TEST
 
-enum { LAW_TASKS = 40, LAW_TICKS = 200 };
+enum { LAW_TASKS = 40, LAW_TICKS = 60 };
 enum state { LEAF, READY, NEW, RUNS, AWAITS, STATES };
 
 static uint64_t seed;
@@ -438,6 +438,23 @@ START_TEST(repeated_is_as_read)
     for (int i = 0; i < STACKS; i++)
         ck_assert_uint_eq(time_of(functions[i]), 2 * times[i]);
     ck_assert_uint_eq(total(), 2 * sum);
+    stop();
+}
+END_TEST
+
+/* Two whose stacks are one, and stand beside each other. */
+START_TEST(equal_neighbours_are_repeated_both)
+{
+    const struct layout *layout;
+    start(_i, 2);
+    layout = &world.target.layout;
+    uintptr_t frame = fake_coro_at(1, 0) + (uintptr_t)layout->gen_frame, code = fake_task_at(0) + FAKE_IN_CODE;
+    fake_world_word(&world, frame, layout->frame_executable, code);
+    fake_world_word(&world, frame, layout->frame_instr, code + (uintptr_t)layout->code_adaptive + FAKE_AT_AWAIT);
+    tick(10 * MS);
+    ck_assert_uint_eq(time_of("loop;t0.0"), 20 * MS);
+    still_tick(10 * MS, true);
+    ck_assert_uint_eq(time_of("loop;t0.0"), 40 * MS);
     stop();
 }
 END_TEST
@@ -697,6 +714,20 @@ START_TEST(all_are_listed_when_births_were_lost)
 }
 END_TEST
 
+START_TEST(all_are_listed_now_and_then)
+{
+    start_hooked(_i, 2);
+    fake_world_word(&world, fake_task_at(1), world.target.layout.object_type, 0); /* not yet */
+    tick(10 * MS);
+    fake_task(&world, 1, 1);
+    tick(10 * MS);
+    ck_assert_uint_eq(time_of("loop;t1.0"), 0);
+    tick(1500 * MS);
+    ck_assert_uint_gt(time_of("loop;t1.0"), 0);
+    stop();
+}
+END_TEST
+
 START_TEST(a_running_task_stands_on_its_creator)
 {
     start_hooked(_i, 3);
@@ -819,6 +850,7 @@ Suite *suite_tasks(void)
     tcase_add_loop_test(loops, a_type_of_another_size, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(loops, without_the_metric, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(still, repeated_is_as_read, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(still, equal_neighbours_are_repeated_both, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(still, what_runs_is_not_repeated, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(still, coarse_clocks_prove_nothing, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(still, a_birth_ends_repetition, FIRST_MINOR, AFTER_LAST_MINOR);
@@ -829,9 +861,11 @@ Suite *suite_tasks(void)
     tcase_add_loop_test(births, hooks_are_asked_for, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(births, those_that_were_there_before, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(births, all_are_listed_when_births_were_lost, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(births, all_are_listed_now_and_then, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(births, a_running_task_stands_on_its_creator, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(births, of_two_bases_one_by_lot, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(births, a_creator_as_young_as_its_task, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_set_timeout(law, 60);
     suite_add_tcase(suite, law);
     suite_add_tcase(suite, loops);
     suite_add_tcase(suite, still);
