@@ -359,7 +359,7 @@ def period_of_tasks(process, seconds):
     return 1e6 * seconds / max(ticks, 1)
 
 
-def check_law(truth, found, births_apart=True, period=s.PERIOD):
+def check_law(truth, found, births_apart=True, period=s.PERIOD, figure=0.01):
     """Sums of lives by kind. A tick finds a task alive or not: that is what a standard error is made of here;
     where all are born at once it is one tick for all of them."""
     notes = []
@@ -367,7 +367,7 @@ def check_law(truth, found, births_apart=True, period=s.PERIOD):
         us = 1e6 * seconds
         got = s.total(found, lambda c, k=kind: any(n == "life_" + k for n in c.names))
         abreast = max(1, us / (1e6 * truth["seconds"]))
-        allowed = max(0.01 * us, h.STANDARD_ERRORS * (us * period) ** 0.5 if births_apart else 0, 0.5 * period * abreast)
+        allowed = max(figure * us, h.STANDARD_ERRORS * (us * period) ** 0.5 if births_apart else 0, 0.5 * period * abreast)
         need(abs(got - us) <= allowed, "%s: %.3f s of %.3f (± %.3f); found: %s", kind, got / 1e6, seconds, allowed / 1e6,
              s.show(s.holding(found, "life_" + kind)))
         notes.append("%s %.4f" % (kind, got / us))
@@ -387,10 +387,11 @@ def masses(python, long):
     sizes = truth["noted"]
     grown = sizes[-1] - sizes[len(sizes) // 5]
     need(grown <= 8 << 20, "the process grew by %.1f MiB while tasks came and went", grown / (1 << 20))
-    check_law(truth, s.chains(process, "task"), period=period_of_tasks(process, truth["seconds"]))
+    # these live some ms, in a process that computes all the time: a task that ends while it is read cannot be stacked
+    note = check_law(truth, s.chains(process, "task"), period=period_of_tasks(process, truth["seconds"]), figure=0.1)
     kinds = {c.names for c in s.chains(process, "task")}
     need(len(kinds) < 500, "%d different stacks", len(kinds))
-    return "%d tasks/s, grown by %.1f MiB" % ((1000000 if long else 50000) / truth["seconds"], grown / (1 << 20))
+    return "%d tasks/s, grown by %.1f MiB, %s" % ((1000000 if long else 50000) / truth["seconds"], grown / (1 << 20), note)
 
 
 def cycle(python, long):
