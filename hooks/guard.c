@@ -17,7 +17,9 @@
 /* int guard_asm_copy(void *dst, const void *src, size_t n)
  * int guard_asm_word(const uint64_t *src, uint64_t *dst)
  * int guard_asm_store(uint64_t *dst, uint64_t value)
- * 1, or 0 after a fault. Up to 16 bytes by two overlapping moves, so that an
+ * int guard_asm_gather(uint64_t *words, const struct guard_place *places, uint64_t count)
+ * int guard_asm_gather_if(the same, uint64_t expected)
+ * 1 (the last: as many words as were copied), or 0 after a fault. Up to 16 bytes by two overlapping moves, so that an
  * aligned word is read by one load; up to 256 by pairs of vector moves, the last
  * overlapping; beyond that the start of `rep movsb` has paid off. endbr64 is for
  * valgrind, which reports a fault of a function's first instruction at its call. */
@@ -91,6 +93,56 @@ __asm__(".pushsection .text\n"
         "    movl $1, %eax\n"
         "    ret\n"
         ".size guard_asm_store, . - guard_asm_store\n"
+        ".hidden guard_asm_gather\n"
+        ".globl guard_asm_gather\n"
+        ".type guard_asm_gather, @function\n"
+        ".p2align 4\n"
+        "guard_asm_gather:\n"
+        "    endbr64\n"
+        "    xorl %r9d, %r9d\n"
+        "    movl $1, %r11d\n"
+        "    leaq (%rsi,%rdx,8), %r10\n"
+        "    cmpq %r10, %rsi\n"
+        "    je 2f\n"
+        "1:  movslq (%rsi), %rax\n"
+        "    movzwl 4(%rsi), %r8d\n"
+        "    addq (%rdi,%r8,8), %rax\n"
+        "    movzwl 6(%rsi), %r8d\n"
+        "    addq $8, %rsi\n"
+        "    orl %eax, %r9d\n"
+        "    movq (%rax), %rax\n"
+        "    movq %rax, (%rdi,%r8,8)\n"
+        "    cmpq %r10, %rsi\n"
+        "    jne 1b\n"
+        "2:  xorl %eax, %eax\n"
+        "    testl $7, %r9d\n"
+        "    cmovz %r11d, %eax\n"
+        "    ret\n"
+        ".size guard_asm_gather, . - guard_asm_gather\n"
+        ".hidden guard_asm_gather_if\n"
+        ".globl guard_asm_gather_if\n"
+        ".type guard_asm_gather_if, @function\n"
+        ".p2align 4\n"
+        "guard_asm_gather_if:\n"
+        "    endbr64\n"
+        "    leaq (%rsi,%rdx,8), %r10\n"
+        "    movl %edx, %r11d\n"
+        "    movslq (%rsi), %rax\n"
+        "    movzwl 4(%rsi), %r8d\n"
+        "    addq (%rdi,%r8,8), %rax\n"
+        "    movzwl 6(%rsi), %r8d\n"
+        "    addq $8, %rsi\n"
+        "    movl %eax, %r9d\n"
+        "    movq (%rax), %rax\n"
+        "    movq %rax, (%rdi,%r8,8)\n"
+        "    cmpq %rcx, %rax\n"
+        "    je 3f\n"
+        "    movl $1, %r11d\n"
+        "    jmp 2b\n"
+        "3:  cmpq %r10, %rsi\n"
+        "    jne 1b\n"
+        "    jmp 2b\n"
+        ".size guard_asm_gather_if, . - guard_asm_gather_if\n"
         "guard_end:\n"
         "guard_landing:\n"
         "    xorl %eax, %eax\n"
@@ -100,6 +152,9 @@ __asm__(".pushsection .text\n"
 int guard_asm_copy(void *dst, uintptr_t src, size_t n) __attribute__((visibility("hidden")));
 int guard_asm_word(uintptr_t src, uint64_t *word) __attribute__((visibility("hidden")));
 int guard_asm_store(uint64_t *dst, uint64_t value) __attribute__((visibility("hidden")));
+int guard_asm_gather(uint64_t *words, const struct guard_place *places, uint64_t count) __attribute__((visibility("hidden")));
+int guard_asm_gather_if(uint64_t *words, const struct guard_place *places, uint64_t count, uint64_t expected)
+    __attribute__((visibility("hidden")));
 extern const char guard_begin[], guard_end[], guard_landing[];
 
 /* OFF, the state before guard_start, fails every copy: no reader is chosen yet. */
@@ -180,6 +235,54 @@ bool guard_word(uintptr_t src, uint64_t *word)
     if (now == COPYING)
         return guard_asm_word(src, word) != 0;
     return now == SYSCALLS && copy_by_syscall(word, src, sizeof *word);
+}
+
+enum { CALL_MOST = 8 }; /* places of one system call */
+
+/* As many places as do not stand on each other, by one call: false, or how many in *taken. */
+static bool gather_some(uint64_t *words, const struct guard_place *places, uint32_t count, uint32_t *taken)
+{
+    struct iovec to[CALL_MOST], from[CALL_MOST];
+    uint64_t filled = 0;
+    uint32_t n = 0;
+    for (; n < count && n < CALL_MOST && !(filled >> places[n].from & 1); n++) {
+        uintptr_t src = words[places[n].from] + (uintptr_t)(intptr_t)places[n].offset;
+        if (src % sizeof *words != 0)
+            return false;
+        to[n] = (struct iovec){&words[places[n].to], sizeof *words};
+        from[n] = (struct iovec){(void *)src, sizeof *words};
+        filled |= 1ull << places[n].to;
+    }
+    *taken = n;
+    return raw6(SYS_process_vm_readv, real_pid(), (long)to, n, (long)from, n, 0) == (long)(n * sizeof *words);
+}
+
+static bool gather_by_syscall(uint64_t *words, const struct guard_place *places, uint32_t count)
+{
+    for (uint32_t taken; count; places += taken, count -= taken)
+        if (!gather_some(words, places, count, &taken))
+            return false;
+    return true;
+}
+
+bool guard_gather(uint64_t *words, const struct guard_place *places, uint32_t count)
+{
+    int now = atomic_load_explicit(&mode, memory_order_relaxed);
+    if (now == COPYING)
+        return guard_asm_gather(words, places, count) != 0;
+    return now == SYSCALLS && gather_by_syscall(words, places, count);
+}
+
+uint32_t guard_gather_if(uint64_t *words, const struct guard_place *places, uint32_t count, uint64_t expected)
+{
+    int now = atomic_load_explicit(&mode, memory_order_relaxed);
+    if (now == COPYING)
+        return (uint32_t)guard_asm_gather_if(words, places, count, expected);
+    if (now != SYSCALLS || !gather_by_syscall(words, places, 1))
+        return 0;
+    if (words[places[0].to] != expected)
+        return 1;
+    return gather_by_syscall(words, places + 1, count - 1) ? count : 0;
 }
 
 bool guard_store(uint64_t *dst, uint64_t value)

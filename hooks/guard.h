@@ -40,6 +40,21 @@ bool guard_copy(void *dst, uintptr_t src, size_t n);
 /* Copies one aligned 8-byte word; false for a misaligned or unreadable address. */
 bool guard_word(uintptr_t src, uint64_t *word);
 
+/* One word of a gather: words[to] becomes the word at words[from] + offset. */
+struct guard_place {
+    int32_t offset;
+    uint16_t from, to;
+};
+
+/* Copies several aligned words, at about 1 ns each: the places in order (words has at most 64),
+ * so that what one of them read may be the base of a later one. False when any of them is
+ * misaligned or unreadable. */
+bool guard_gather(uint64_t *words, const struct guard_place *places, uint32_t count);
+
+/* The same, unless the first of them (an object's type) is not what is expected: then the
+ * others are not touched. How many words were copied: all, 1 or (misaligned or unreadable) 0. */
+uint32_t guard_gather_if(uint64_t *words, const struct guard_place *places, uint32_t count, uint64_t expected);
+
 /* One aligned 8-byte store that may fault (a mapping of a file that somebody
  * truncated: SIGBUS). False when it faulted or when the guard is not in force:
  * then use pwrite. */

@@ -1,71 +1,115 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ *
+ * The tasks of a batch go step by step side by side: what a task's next step reads is
+ * fetched while the others take theirs. Which words those are is worked out once a batch.
+ */
 #include "sampler/cpython/glance.h"
 
 #include <stdbool.h>
-#include <string.h> /* memcpy */
 
 #include "hooks/guard.h"
 
 #define ADDRESS_LOWEST 4096u
-#define TAG_BITS 7u  /* of a pointer on the value stack (3.14+) */
-#define LINE 64u     /* bytes of a cache line */
-#define SPAN_MAX 256 /* bytes from an object's type to the last of its words that are read */
+#define TAG_BITS 7u /* of a pointer on the value stack (3.14+) */
 enum { LINKS_MOST = 16384 };
 
-static bool word(uintptr_t base, int32_t offset, uint64_t *value)
-{
-    return base >= ADDRESS_LOWEST && guard_word(base + (uintptr_t)(intptr_t)offset, value);
-}
+enum word { OBJECT, TYPE, STATE, CALLBACK0, CALLBACKS, WAITER, CORO, INSTR, TOP, CODE, VERSION, LINE, NEXT, WORDS };
+
+/* Where the words are that prove a stack. */
+struct plan {
+    const struct layout *layout;
+    uint64_t coro_type;
+    bool top_is_count;  /* of words behind frame_localsplus; else an address */
+    struct guard_place task[6], coro[5], place[3], future[2];
+    uint32_t places;
+    int32_t fetched[4]; /* of a coroutine */
+};
 
 /* The aligned word that holds what is at this offset; its neighbours come along. */
-static bool word_around(uintptr_t base, int32_t offset, uint64_t *value)
+static struct guard_place around(int32_t offset, enum word from, enum word to)
 {
-    return word(base, offset & ~7, value);
+    return (struct guard_place){offset & ~7, (uint16_t)from, (uint16_t)to};
 }
 
 /* The part of a word that is at this offset in the object, `bytes` wide. */
-static uint64_t part(uint64_t around, int32_t offset, unsigned bytes)
+static uint64_t part(uint64_t word, int32_t offset, unsigned bytes)
 {
-    return around >> (8 * (offset & 7)) & (~0ull >> (64 - 8 * bytes));
+    return word >> (8 * (offset & 7)) & (~0ull >> (64 - 8 * bytes));
 }
 
-/* An object's bytes from its type on, in one read: that costs less than its words one by one. */
-struct span {
-    int32_t from;
-    unsigned char bytes[SPAN_MAX];
-};
-
-static bool read_span(const struct layout *layout, uintptr_t object, int32_t end, struct span *span)
+/* What a code object is known by: a version that is unique, or (3.11) its name and line.
+ * And what is awaited: the object on the value stack. */
+static void plan_places(struct plan *plan)
 {
-    span->from = layout->object_type;
-    return object >= ADDRESS_LOWEST && object % 8 == 0 && end - span->from <= SPAN_MAX &&
-           guard_copy(span->bytes, object + (uintptr_t)span->from, (size_t)(end - span->from));
+    const struct layout *layout = plan->layout;
+    plan->places = 0;
+    plan->place[plan->places++] = around(-8 * layout->await_slot, TOP, NEXT);
+    if (layout->code_version != LAYOUT_NONE) {
+        plan->place[plan->places++] = around(layout->code_version, CODE, VERSION);
+    } else {
+        plan->place[plan->places++] = around(layout->code_qualname, CODE, VERSION);
+        plan->place[plan->places++] = around(layout->code_firstlineno, CODE, LINE);
+    }
 }
 
-static uint64_t word_in(const struct span *span, int32_t offset)
+static void make_plan(struct plan *plan, const struct py_target *target)
 {
-    uint64_t value;
-    memcpy(&value, span->bytes + (offset - span->from), sizeof value);
-    return value;
+    const struct layout *layout = &target->layout;
+    int32_t frame = layout->gen_frame;
+    plan->layout = layout;
+    plan->coro_type = target->coro_type;
+    plan->top_is_count = layout->frame_owner < layout->frame_stacktop + 8; /* an int that shares its word */
+    plan->task[0] = around(layout->object_type, OBJECT, TYPE);
+    plan->task[1] = around(layout->future_state, OBJECT, STATE);
+    plan->task[2] = around(layout->future_callback0, OBJECT, CALLBACK0);
+    plan->task[3] = around(layout->future_callbacks, OBJECT, CALLBACKS);
+    plan->task[4] = around(layout->task_waiter, OBJECT, WAITER);
+    plan->task[5] = around(layout->task_coro, OBJECT, CORO);
+    plan->coro[0] = around(layout->object_type, OBJECT, TYPE);
+    plan->coro[1] = around(layout->gen_state, OBJECT, STATE);
+    plan->coro[2] = around(frame + layout->frame_executable, OBJECT, CODE);
+    plan->coro[3] = around(frame + layout->frame_instr, OBJECT, INSTR);
+    plan->coro[4] = around(frame + layout->frame_stacktop, OBJECT, TOP);
+    plan->future[0] = around(layout->object_type, WAITER, TYPE);
+    plan->future[1] = around(layout->future_state, WAITER, STATE);
+    plan_places(plan);
+    plan->fetched[0] = layout->object_type;
+    plan->fetched[1] = layout->gen_state;
+    plan->fetched[2] = frame + layout->frame_stacktop;
+    plan->fetched[3] = frame + layout->frame_localsplus + 16; /* a local and what is awaited, or thereabouts */
 }
 
-static uint32_t int_in(const struct span *span, int32_t offset)
+static void fetch(uintptr_t object, int32_t offset)
 {
-    uint32_t value;
-    memcpy(&value, span->bytes + (offset - span->from), sizeof value);
-    return value;
+    __builtin_prefetch((const void *)(object + (uintptr_t)(intptr_t)offset));
 }
 
-static uint64_t mix(uint64_t hash, uint64_t value)
+static void fetch_coro(const struct plan *plan, uintptr_t coro)
 {
-    hash = (hash ^ value) * 0xff51afd7ed558ccdu;
+    for (int i = 0; i < 4; i++)
+        fetch(coro, plan->fetched[i]);
+}
+
+static void fetch_task(const struct plan *plan, uintptr_t task)
+{
+    fetch(task, plan->layout->object_type);
+    fetch(task, plan->layout->future_callbacks);
+    fetch(task, plan->layout->future_state);
+    fetch(task, plan->layout->task_coro);
+}
+
+static void fetch_future(const struct plan *plan, uintptr_t future)
+{
+    fetch(future, plan->layout->object_type);
+    fetch(future, plan->layout->future_state);
+}
+
+/* Words at once, each times a number of its own, so that the products wait for nothing. */
+static uint64_t mix(uint64_t hash, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e)
+{
+    hash += a * 0x9e3779b97f4a7c15u + b * 0xbf58476d1ce4e5b9u + c * 0x94d049bb133111ebu + d * 0xd6e8feb86659fd93u + e * 0xa0761d6478bd642fu;
+    hash = (hash ^ hash >> 32) * 0xff51afd7ed558ccdu;
     return hash ^ hash >> 32;
-}
-
-static void fetch(uintptr_t object, uint32_t bytes)
-{
-    for (uint32_t at = 0; at < bytes; at += LINE)
-        __builtin_prefetch((const void *)(object + at));
 }
 
 static void give_up(struct glance *glance)
@@ -74,48 +118,25 @@ static void give_up(struct glance *glance)
     glance->hash = 0;
 }
 
-/* Whether a future being pending is all there is to know of it: not so with gather's. */
-static bool is_simple(const struct py_target *target, const struct asyncio *asyncio, uintptr_t waiter)
-{
-    uint64_t type;
-    return word(waiter, target->layout.object_type, &type) && (type == asyncio->future_type || type == asyncio->task_type);
-}
-
 /* State, callbacks, what it waits for, its coroutine. */
-static void begin(const struct py_target *target, struct glance *glance)
+static void begin(const struct plan *plan, struct glance *glance)
 {
-    const struct layout *layout = &target->layout;
-    struct span task;
-    uint64_t size = 0;
-
+    uint64_t words[WORDS], size = 0;
+    words[OBJECT] = glance->task;
     give_up(glance);
     glance->links = 0;
-    if (!read_span(layout, glance->task, layout->task_coro + 8, &task) || word_in(&task, layout->object_type) != glance->asyncio->task_type ||
-        int_in(&task, layout->future_state) != FUTURE_PENDING)
+    if (glance->task < ADDRESS_LOWEST || guard_gather_if(words, plan->task, 6, glance->asyncio->task_type) != 6 ||
+        part(words[STATE], plan->layout->future_state, 4) != FUTURE_PENDING)
         return;
-    uint64_t callback0 = word_in(&task, layout->future_callback0), callbacks = word_in(&task, layout->future_callbacks);
-    if (callbacks && !word(callbacks, layout->var_size, &size))
+    if (words[CALLBACKS] &&
+        (words[CALLBACKS] < ADDRESS_LOWEST || !guard_word((uintptr_t)words[CALLBACKS] + (uintptr_t)plan->layout->var_size, &size)))
         return;
-    glance->waiter = word_in(&task, layout->task_waiter);
-    glance->at = word_in(&task, layout->task_coro);
-    glance->hash = mix(mix(mix(mix(mix(1, callback0), callbacks), size), glance->waiter), glance->at);
-    fetch(glance->at, 192);
+    glance->waiter = words[WAITER];
+    glance->at = words[CORO];
+    glance->hash = mix(1, words[CALLBACK0], words[CALLBACKS], size, words[WAITER], words[CORO]);
+    fetch_coro(plan, glance->at);
     if (glance->waiter)
-        fetch(glance->waiter, 128);
-}
-
-/* What a coroutine that is suspended awaits: the object on its value stack. */
-static bool awaited(const struct layout *layout, uintptr_t frame, const struct span *coro, int32_t stacktop, uint64_t *object)
-{
-    uintptr_t top;
-    if (layout->frame_owner < layout->frame_stacktop + 8) /* an int that shares its word: a count of words */
-        top = frame + (uintptr_t)layout->frame_localsplus + 8 * (uintptr_t)int_in(coro, stacktop);
-    else
-        top = (uintptr_t)word_in(coro, stacktop);
-    if (!word(top, -8 * layout->await_slot, object))
-        return false;
-    *object &= ~(uint64_t)TAG_BITS;
-    return true;
+        fetch_future(plan, glance->waiter);
 }
 
 static bool is_suspended(const struct layout *layout, int8_t state)
@@ -123,86 +144,84 @@ static bool is_suspended(const struct layout *layout, int8_t state)
     return state == layout->gen_awaiting || state == layout->gen_awaiting_locked || state == layout->gen_suspended;
 }
 
-/* A version that is unique for each code object, or (3.11) its name and line. */
-static bool code_version(const struct layout *layout, uintptr_t code, uint64_t *version)
+/* The code's version, and, of a coroutine that is suspended, what it awaits. */
+static bool read_places(const struct plan *plan, uint64_t *words, bool suspended)
 {
-    uint64_t line;
-    if (layout->code_version != LAYOUT_NONE) {
-        if (!word_around(code, layout->code_version, version))
-            return false;
-        *version = part(*version, layout->code_version, 4);
-        return true;
-    }
-    if (!word(code, layout->code_qualname, version) || !word_around(code, layout->code_firstlineno, &line))
+    const struct layout *layout = plan->layout;
+    words[CODE] &= ~(uint64_t)layout->executable_tag_mask;
+    words[LINE] = words[NEXT] = 0;
+    if (plan->top_is_count)
+        words[TOP] = words[OBJECT] + (uint64_t)(layout->gen_frame + layout->frame_localsplus) +
+                     8 * part(words[TOP], layout->gen_frame + layout->frame_stacktop, 4);
+    if (words[CODE] < ADDRESS_LOWEST || (suspended && words[TOP] < ADDRESS_LOWEST) ||
+        !guard_gather(words, plan->place + !suspended, plan->places - !suspended))
         return false;
-    *version = mix(*version, part(line, layout->code_firstlineno, 4));
-    return true;
+    if (layout->code_version != LAYOUT_NONE)
+        words[VERSION] = part(words[VERSION], layout->code_version, 4);
+    else
+        words[LINE] = part(words[LINE], layout->code_firstlineno, 4);
+    words[NEXT] &= ~(uint64_t)TAG_BITS;
+    return !suspended || words[NEXT];
 }
 
-static void step_coroutine(const struct py_target *target, struct glance *glance, const struct span *coro)
+static void step_coroutine(const struct plan *plan, struct glance *glance, uint64_t *words)
 {
-    const struct layout *layout = &target->layout;
-    uintptr_t frame = glance->at + (uintptr_t)layout->gen_frame;
-    int8_t state = (int8_t)coro->bytes[layout->gen_state - coro->from];
-    uintptr_t code = (uintptr_t)word_in(coro, layout->gen_frame + layout->frame_executable) & ~(uintptr_t)layout->executable_tag_mask;
-    uint64_t version, next = 0;
-
-    if ((state != layout->gen_created && !is_suspended(layout, state)) || !code_version(layout, code, &version) ||
-        (state != layout->gen_created && !awaited(layout, frame, coro, layout->gen_frame + layout->frame_stacktop, &next))) {
+    int8_t state = (int8_t)part(words[STATE], plan->layout->gen_state, 1);
+    bool suspended = is_suspended(plan->layout, state);
+    if ((!suspended && state != plan->layout->gen_created) || !read_places(plan, words, suspended)) {
         give_up(glance);
         return;
     }
-    uint64_t instruction = word_in(coro, layout->gen_frame + layout->frame_instr);
-    glance->hash = mix(mix(mix(mix(mix(mix(glance->hash, glance->at), (uint8_t)state), code), version), instruction), next);
-    glance->at = next;
-    if (next)
-        fetch(next, 192);
+    glance->at = words[NEXT];
+    if (glance->at)
+        fetch_coro(plan, glance->at);
+    glance->hash = mix(glance->hash, words[CODE], words[VERSION], words[INSTR], words[NEXT], words[LINE] << 8 | (uint8_t)state);
 }
 
-/* The end of a chain: an iterator over the future that the task waits for. */
-static void step_end(const struct layout *layout, struct glance *glance, uint64_t type)
+/* The end of a chain: an iterator over the future that the task waits for. That it is
+ * pending must be all there is to know of it: not so with gather's. */
+static void step_end(const struct plan *plan, struct glance *glance, uint64_t type)
 {
-    uint64_t future, state;
-    if (!glance->waiter || !word(glance->at, layout->wrapper_inner, &future) || future != glance->waiter ||
-        !word_around(future, layout->future_state, &state)) {
+    uint64_t words[WORDS], inner;
+    words[WAITER] = glance->waiter;
+    if (glance->waiter < ADDRESS_LOWEST || !guard_word(glance->at + (uintptr_t)plan->layout->wrapper_inner, &inner) ||
+        inner != glance->waiter || !guard_gather(words, plan->future, 2) ||
+        (words[TYPE] != glance->asyncio->future_type && words[TYPE] != glance->asyncio->task_type)) {
         give_up(glance);
         return;
     }
-    glance->hash = mix(mix(mix(glance->hash, type), future), part(state, layout->future_state, 4));
+    glance->hash = mix(glance->hash, type, words[TYPE], part(words[STATE], plan->layout->future_state, 4), 0, 0);
     glance->at = 0;
 }
 
-static void step(const struct py_target *target, struct glance *glance)
+static void step(const struct plan *plan, struct glance *glance)
 {
-    const struct layout *layout = &target->layout;
-    struct span coro;
-    uint64_t type;
-    if (glance->links++ == LINKS_MOST || !word(glance->at, layout->object_type, &type))
+    uint64_t words[WORDS];
+    words[OBJECT] = glance->at;
+    uint32_t read = glance->at < ADDRESS_LOWEST ? 0 : guard_gather_if(words, plan->coro, 5, plan->coro_type);
+    if (read == 0 || glance->links++ == LINKS_MOST)
         give_up(glance);
-    else if (type != target->coro_type)
-        step_end(layout, glance, type);
-    else if (read_span(layout, glance->at, layout->gen_frame + layout->frame_stacktop + 8, &coro))
-        step_coroutine(target, glance, &coro);
+    else if (read == 1)
+        step_end(plan, glance, words[TYPE]);
     else
-        give_up(glance);
+        step_coroutine(plan, glance, words);
 }
 
 void glance_batch(const struct py_target *target, struct glance *glance, uint32_t count)
 {
+    struct plan plan;
     bool more = true;
+    make_plan(&plan, target);
     for (uint32_t i = 0; i < count; i++)
-        fetch(glance[i].task, 192);
+        fetch_task(&plan, glance[i].task);
     for (uint32_t i = 0; i < count; i++)
-        begin(target, &glance[i]);
-    for (uint32_t i = 0; i < count; i++)
-        if (glance[i].at && glance[i].waiter && !is_simple(target, glance[i].asyncio, glance[i].waiter))
-            give_up(&glance[i]);
+        begin(&plan, &glance[i]);
     while (more) {
         more = false;
         for (uint32_t i = 0; i < count; i++) {
             if (!glance[i].at)
                 continue;
-            step(target, &glance[i]);
+            step(&plan, &glance[i]);
             more |= glance[i].at != 0;
         }
     }

@@ -62,6 +62,71 @@ static void words_are_read_only_when_aligned(void)
     ck_assert(!guard_word((uintptr_t)words + 4, &word));
 }
 
+/* Two of one object, then one that the second of them leads to. */
+static void gathers_read_word_by_word(void)
+{
+    static const struct guard_place places[] = {{8, 0, 3}, {-16, 0, 1}, {16, 1, 2}};
+    uint64_t far[3] = {1, 2, 33}, near[4] = {(uintptr_t)far, 9, 9, 44}, words[5] = {(uintptr_t)&near[2], 7, 7, 7, 7};
+    ck_assert(guard_gather(words, places, 3));
+    ck_assert_uint_eq(words[0], (uintptr_t)&near[2]);
+    ck_assert_uint_eq(words[1], (uintptr_t)far);
+    ck_assert_uint_eq(words[2], 33);
+    ck_assert_uint_eq(words[3], 44);
+    ck_assert_uint_eq(words[4], 7);
+    ck_assert(guard_gather(words, places, 0));
+    near[0] = 8;
+    ck_assert(!guard_gather(words, places, 3));
+    near[0] = (uintptr_t)far + 1;
+    ck_assert(!guard_gather(words, places, 3));
+    near[0] = (uintptr_t)far;
+    ck_assert(guard_gather(words, places, 3));
+}
+
+static void gathers_end_where_memory_does(void)
+{
+    static const struct guard_place places[] = {{0, 0, 1}, {0, 0, 2}, {0, 0, 3}, {0, 0, 4}, {0, 0, 5}, {0, 0, 6}, {0, 0, 7},
+                                                {0, 0, 8}, {0, 0, 9}, {0, 0, 10}, {8, 0, 11}};
+    uint8_t *page = edge();
+    uint64_t words[12] = {(uintptr_t)page + PAGE - 8};
+    ck_assert(guard_gather(words, places, 10)); /* more than one call takes */
+    ck_assert_mem_eq(&words[10], page + PAGE - 8, 8);
+    ck_assert(!guard_gather(words, places, 11));
+    words[0] -= 4;
+    ck_assert(!guard_gather(words, places, 1));
+    words[0] = 0xddddddddddddddd8u;
+    ck_assert(!guard_gather(words, places, 1));
+}
+
+static void gathers_stop_at_what_is_not_expected(void)
+{
+    static const struct guard_place places[] = {{0, 0, 1}, {8, 0, 2}, {16, 0, 3}};
+    uint64_t object[3] = {11, 22, 33}, words[4] = {(uintptr_t)object, 7, 7, 7};
+    ck_assert_uint_eq(guard_gather_if(words, places, 3, 12), 1);
+    ck_assert_uint_eq(words[1], 11);
+    ck_assert_uint_eq(words[2], 7);
+    ck_assert_uint_eq(guard_gather_if(words, places, 1, 11), 1);
+    ck_assert_uint_eq(words[2], 7);
+    ck_assert_uint_eq(guard_gather_if(words, places, 3, 11), 3);
+    ck_assert_uint_eq(words[2], 22);
+    ck_assert_uint_eq(words[3], 33);
+    words[0] = (uintptr_t)edge() + PAGE - 16;
+    uint64_t first = *(uint64_t *)words[0];
+    ck_assert_uint_eq(guard_gather_if(words, places, 2, first), 2);
+    ck_assert_uint_eq(guard_gather_if(words, places, 3, first), 0);
+    ck_assert_uint_eq(guard_gather_if(words, places, 3, first + 1), 1);
+    words[0] += 4;
+    ck_assert_uint_eq(guard_gather_if(words, places, 3, first), 0);
+    words[0] = 8;
+    ck_assert_uint_eq(guard_gather_if(words, places, 3, first), 0);
+}
+
+static void words_are_gathered(void)
+{
+    gathers_read_word_by_word();
+    gathers_end_where_memory_does();
+    gathers_stop_at_what_is_not_expected();
+}
+
 START_TEST(copy_reader_reads)
 {
     ck_assert_int_eq(guard_start(GUARD_AUTO), 0);
@@ -70,6 +135,7 @@ START_TEST(copy_reader_reads)
     every_size_copies_to_the_last_byte_and_no_further();
     bad_addresses_fail();
     words_are_read_only_when_aligned();
+    words_are_gathered();
 }
 END_TEST
 
@@ -81,6 +147,7 @@ START_TEST(syscall_reader_reads)
     every_size_copies_to_the_last_byte_and_no_further();
     bad_addresses_fail();
     words_are_read_only_when_aligned();
+    words_are_gathered();
     ck_assert(!sigaction_in_force(SIGSEGV));
 }
 END_TEST
@@ -90,6 +157,8 @@ START_TEST(before_the_start_every_copy_fails)
     uint64_t word = 1;
     ck_assert(!guard_copy(&word, (uintptr_t)&word, 8));
     ck_assert(!guard_store(&word, 2));
+    ck_assert(!guard_gather((uint64_t[]){(uintptr_t)&word, 0}, &(struct guard_place){0, 0, 1}, 1));
+    ck_assert_uint_eq(guard_gather_if((uint64_t[]){(uintptr_t)&word, 0}, &(struct guard_place){0, 0, 1}, 1, 1), 0);
     guard_recheck();
     ck_assert(!guard_copy(&word, (uintptr_t)&word, 8));
 }
@@ -177,7 +246,8 @@ END_TEST
 
 START_TEST(a_copy_costs_nanoseconds)
 {
-    uint64_t word, source[8] = {0}, copy[8];
+    static const struct guard_place places[] = {{0, 0, 1}, {8, 0, 2}, {16, 0, 3}, {24, 0, 4}, {56, 0, 5}};
+    uint64_t word, source[8] = {0}, copy[8], words[6] = {(uintptr_t)source};
     ck_assert_int_eq(guard_start(GUARD_AUTO), 0);
     uint64_t t0 = clock_self();
     for (int i = 0; i < 1000000; i++)
@@ -189,9 +259,12 @@ START_TEST(a_copy_costs_nanoseconds)
     for (int i = 0; i < 10000; i++)
         guard_word(8, &word);
     uint64_t t3 = clock_self();
+    for (int i = 0; i < 1000000; i++)
+        guard_gather(words, places, 5);
+    uint64_t t4 = clock_self();
     if (getenv("APROF_TEST_FIGURES"))
-        printf("guard: word %.2f ns, 64 bytes %.2f ns, fault %.0f ns\n", (double)(t1 - t0) / 1e6, (double)(t2 - t1) / 1e6,
-               (double)(t3 - t2) / 1e4);
+        printf("guard: word %.2f ns, 64 bytes %.2f ns, fault %.0f ns, 5 words gathered %.2f ns\n", (double)(t1 - t0) / 1e6, (double)(t2 - t1) / 1e6,
+               (double)(t3 - t2) / 1e4, (double)(t4 - t3) / 1e6);
     ck_assert_uint_lt(t1 - t0, 400000000); /* instrumented builds included */
 }
 END_TEST
