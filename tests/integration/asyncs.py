@@ -291,10 +291,13 @@ def check_matrix_cpu(truth, found, rate):
     return "%d constructs, %.2f %% on other stacks" % (len(matrix.cells), 100 * sums[1] / sum(sums))
 
 
-def matrix_burns(python, long):
-    rate = kernel_tick()
-    truth, process, _ = spool_of(python, "async_matrix.py", "burns", 0.4 if long else 0.048, settings={"APROF_RATE": str(rate)}, timeout=240)
-    return check_matrix_cpu(truth, s.chains(process, "cpu"), rate)
+def matrix_burns(**settings):
+    def test(python, long):
+        rate = kernel_tick()
+        truth, process, _ = spool_of(python, "async_matrix.py", "burns", 0.4 if long else 0.048, timeout=240,
+                                     settings={"APROF_RATE": str(rate), **settings})
+        return check_matrix_cpu(truth, s.chains(process, "cpu"), rate)
+    return test
 
 
 # ---------------------------------------------------------------- tasks that hardly live
@@ -664,7 +667,9 @@ TESTS = [
     ("async-creators-off", creators_off, True),
     ("async-matrix", matrix_waits, False),
     ("async-matrix-syscall", matrix_syscall, False),
-    ("async-matrix-cpu", matrix_burns, False),
+    ("async-matrix-cpu", matrix_burns(), False),
+    ("async-matrix-outside", matrix_burns(APROF_SIGNALS="0"), False),
+    ("async-matrix-5kHz", matrix_burns(APROF_CLOCK="monotonic", APROF_RATE="5000"), False),
     ("async-short", short, False),
     ("async-alternate", alternate, False),
     ("async-edges", edges, False),

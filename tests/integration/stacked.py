@@ -6,7 +6,6 @@ first, without the loop's own _run_once and Handle._run. Times are in µs.
 """
 import collections
 
-import harness as h
 from harness import need
 from truths import unbudgeted
 
