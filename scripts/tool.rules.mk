@@ -12,8 +12,9 @@ check-tool: $(B)/aprof $(B)/check-reader
 # A reader meets files that someone else cut or overwrote: not one byte beyond.
 check-tool-valgrind: $(B)/aprof $(B)/check-reader
 	$(Q)CK_FORK=no valgrind -q --error-exitcode=9 --leak-check=full $(B)/check-reader
-	$(Q)for case in service broken metrics; do \
+	$(Q)for case in service broken metrics tasks; do \
 	    valgrind -q --error-exitcode=9 --leak-check=full $(B)/aprof report --top 0 tests/golden/$$case/spool >/dev/null && \
+	    valgrind -q --error-exitcode=9 --leak-check=full $(B)/aprof report --by stack --width 60 tests/golden/$$case/spool >/dev/null && \
 	    valgrind -q --error-exitcode=9 --leak-check=full $(B)/aprof report --json tests/golden/$$case/spool >/dev/null || exit 1; \
 	done
 
