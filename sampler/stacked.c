@@ -10,8 +10,9 @@
 
 enum {
     CHAIN_LONGEST = 16384, /* coroutines of one task */
-    CLIMB_HIGHEST = 8192,  /* tasks, one above the other */
-    AWAITERS_TOLD = 8      /* awaiters of one task that are known again when reached in another way */
+    AWAITERS_TOLD = 8,     /* awaiters of one task that are known again when reached in another way */
+    LOOKED_ENOUGH = 256,   /* callbacks of one task, if there was an awaiter among them */
+    LOOKED_MOST = 16384    /* on the whole way up: a millisecond or two */
 };
 
 /* --- the running tasks --- */
@@ -63,6 +64,12 @@ static uint64_t mixed(uint64_t x)
     return x ^ x >> 33;
 }
 
+/* The next number of the walk's own. */
+static uint64_t draw(struct stacked_walk *walk)
+{
+    return walk->seed = mixed(walk->seed + 0x9e3779b97f4a7c15u);
+}
+
 /* Whether the task is among these; from now on it is. */
 static bool is_known(uintptr_t *tasks, uint32_t room, uint32_t count, uintptr_t task)
 {
@@ -73,7 +80,8 @@ static bool is_known(uintptr_t *tasks, uint32_t room, uint32_t count, uintptr_t 
     return false;
 }
 
-/* One of the tasks that wait for this one, each as likely; 0: nobody does. */
+/* One of the tasks that wait for this one, each as likely; 0: nobody does. Of very
+ * many only some are looked at, from a place that is drawn. */
 static bool choose_awaiter(struct stacked_walk *walk, uintptr_t task, struct awaiter *chosen)
 {
     struct awaiters_walk awaiters;
@@ -86,16 +94,17 @@ static bool choose_awaiter(struct stacked_walk *walk, uintptr_t task, struct awa
     if (!asyncio_read(walk->frames.target, walk->asyncio, task, &future) || future.state != FUTURE_PENDING)
         return false;
     awaiters_begin(&awaiters, walk->frames.target, walk->asyncio, &future);
-    while (awaiters_next(&awaiters, &awaiter)) {
+    awaiters_turn(&awaiters, (uint32_t)draw(walk));
+    while (!(found && awaiters.looked >= LOOKED_ENOUGH) && awaiters_next(&awaiters, &awaiter)) {
         if (is_known(told, AWAITERS_TOLD, found, awaiter.task))
             continue;
-        walk->seed = mixed(walk->seed + 0x9e3779b97f4a7c15u);
-        if (walk->seed % ++found == 0)
+        if (draw(walk) % ++found == 0)
             *chosen = awaiter;
     }
-    if (found > 1)
+    walk->looked += awaiters.looked;
+    if (found > 1 || (found && awaiters.looked >= LOOKED_ENOUGH))
         walk->chosen = true;
-    return true;
+    return found || !awaiters.cut;
 }
 
 /* Whether a suspended task's chain is whole and ends where the task waits. */
@@ -130,7 +139,7 @@ static bool climb(struct stacked_walk *walk, struct stacked *entry)
 
     if (walk->inner >= walk->frames.limit)
         return false;
-    if (walk->climbed == CLIMB_HIGHEST || !choose_awaiter(walk, walk->climbing, &awaiter)) {
+    if (walk->looked > LOOKED_MOST || !choose_awaiter(walk, walk->climbing, &awaiter)) {
         walk->torn = true;
         return false;
     }
@@ -181,7 +190,7 @@ void stacked_begin(struct stacked_walk *walk, const struct py_target *target, co
     frames_begin(&walk->frames, target, tstate, limit);
     walk->asyncio = asyncio;
     walk->seed = seed;
-    walk->runs = walk->climbed = walk->inner = walk->chain_left = 0;
+    walk->runs = walk->climbed = walk->inner = walk->looked = walk->chain_left = 0;
     walk->generator = walk->climbing = walk->slow = walk->chain = 0;
     walk->chosen = walk->torn = walk->seen = false;
     walk->tstate = tstate;

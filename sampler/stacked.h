@@ -11,7 +11,7 @@
  *
  * Upward from it only edges that close are followed (sampler/cpython/awaiters.h).
  * Where several tasks wait for one, `seed` decides which one this walk shows, all
- * with equal chances; the same seed shows the same. O(depth).
+ * with equal chances; the same seed shows the same. O(depth), however many wait.
  *
  * Runs in: [handler] on the thread itself, [sampler] on threads that stand
  * still. No allocation, no recursion, bounded.
@@ -60,6 +60,7 @@ struct stacked_walk {
     uintptr_t passed[STACKED_PASSED], slow; /* tasks passed on the way up, to notice a circle */
     uint32_t climbed;
     uint32_t inner;                 /* frames of chains in all */
+    uint32_t looked;                /* callbacks looked at in all */
     uintptr_t chain;                /* the next coroutine of the chain that is being given out */
     uint32_t chain_left;
     bool chosen;                    /* one of several awaiters was shown */

@@ -234,7 +234,7 @@ void awaiters_begin(struct awaiters_walk *walk, const struct py_target *target, 
 {
     walk->target = target;
     walk->asyncio = asyncio;
-    walk->levels = walk->looked = 0;
+    walk->levels = walk->looked = walk->turn = 0;
     walk->cut = false;
     walk->level[0] = (struct awaiters_level){.future = future->address, .callback0 = future->callback0};
     if (future->callbacks)
@@ -242,19 +242,26 @@ void awaiters_begin(struct awaiters_walk *walk, const struct py_target *target, 
     walk->levels = 1;
 }
 
+void awaiters_turn(struct awaiters_walk *walk, uint32_t turn)
+{
+    walk->turn = turn;
+}
+
+static uintptr_t callback_of(const struct awaiters_walk *walk, const struct awaiters_level *level, uint32_t index)
+{
+    struct items pair;
+    uintptr_t tuple = containers_item(&level->callbacks, index);
+    return tuple && containers_items(walk->target, tuple, &pair) ? containers_item(&pair, TUPLE_CALLBACK) : 0;
+}
+
 /* The next callback of the innermost level; 0 when it has no more, or enough was
  * looked at. A list that is torn may say that it is of any length. */
 static uintptr_t next_callback(struct awaiters_walk *walk, struct awaiters_level *level)
 {
-    struct items pair;
-    uintptr_t callback = level->callback0;
-    if (callback) {
-        level->callback0 = 0;
-        return may_look(walk) ? callback : 0;
-    }
-    while (level->next < level->callbacks.count && may_look(walk)) {
-        uintptr_t tuple = containers_item(&level->callbacks, level->next++);
-        callback = tuple && containers_items(walk->target, tuple, &pair) ? containers_item(&pair, TUPLE_CALLBACK) : 0;
+    uint32_t first = level->callback0 != 0, count = first + level->callbacks.count;
+    while (level->next < count && may_look(walk)) {
+        uint32_t at = (walk->turn % count + level->next++) % count;
+        uintptr_t callback = at < first ? level->callback0 : callback_of(walk, level, at - first);
         if (callback)
             return callback;
     }

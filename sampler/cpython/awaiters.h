@@ -12,7 +12,7 @@
  * An edge must close: a task counts only while its own _fut_waiter is pending and
  * is the future through which it was reached. So a gather() that nobody awaits
  * yet, a TaskGroup whose body still runs, and a callback left from before are no
- * edges, whatever `awaited_by` (3.14+) says; that is only used to be quicker.
+ * edges, whatever `awaited_by` (3.14+) says.
  *
  * Runs in: [handler] [sampler]. No allocation, no recursion, bounded.
  *
@@ -43,16 +43,20 @@ struct awaiters_walk {
     const struct asyncio *asyncio;
     struct awaiters_level {
         uintptr_t future;
-        uintptr_t callback0;    /* 0: taken, or none */
+        uintptr_t callback0;    /* 0: none */
         struct items callbacks; /* tuples (callback, context) */
-        uint32_t next;
+        uint32_t next;          /* of all of them */
     } level[AWAITERS_LEVELS];
     uint32_t levels, looked;
+    uint32_t turn;
     bool cut; /* a bound was hit: there may be more */
 };
 
 /* Starts at a future or task that was read as pending. */
 void awaiters_begin(struct awaiters_walk *walk, const struct py_target *target, const struct asyncio *asyncio, const struct future *future);
+/* Before the first one: begins with another callback of each future, as this number has
+ * it, and comes to those before it at the end; for callers that do not look at all. */
+void awaiters_turn(struct awaiters_walk *walk, uint32_t turn);
 /* The next task that waits for it; one that is reached in two ways comes twice. */
 bool awaiters_next(struct awaiters_walk *walk, struct awaiter *awaiter);
 

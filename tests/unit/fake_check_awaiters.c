@@ -504,6 +504,29 @@ START_TEST(all_who_wait_at_a_queue)
 }
 END_TEST
 
+/* Each begins where the one before it went on: all are found, whatever comes first. */
+START_TEST(a_walk_may_begin_anywhere)
+{
+    struct awaiters_walk walk;
+    struct awaiter awaiter;
+    struct future future;
+    start(_i);
+    fake_task(&world, 0, 1);
+    for (uint32_t i = 1; i <= 5; i++)
+        waits_for(i, fake_task_at(0));
+    ck_assert(asyncio_read(target, &world.asyncio, fake_task_at(0), &future));
+    for (uint32_t turn = 0; turn < 12; turn++) {
+        awaiters_begin(&walk, target, &world.asyncio, &future);
+        awaiters_turn(&walk, turn);
+        for (uint32_t i = 0; i < 5; i++) {
+            ck_assert(awaiters_next(&walk, &awaiter));
+            ck_assert_uint_eq(awaiter.task, fake_task_at(1 + (turn + i) % 5));
+        }
+        ck_assert(!awaiters_next(&walk, &awaiter) && !walk.cut);
+    }
+}
+END_TEST
+
 /* --- bounds --- */
 
 START_TEST(futures_in_a_circle)
@@ -663,7 +686,7 @@ Suite *suite_awaiters(void)
         nobody_waits, a_task_awaits_it, several_tasks_await_it, each_callback_leads_to_who_waits, a_function_is_told_once,
         a_task_written_in_python_is_woken_by_a_method, callbacks_that_lead_to_nobody, an_edge_must_close, an_edge_between_must_close,
         another_builtin_wakes_nobody, futures_stand_on_each_other, too_many_levels_are_cut, every_branch_is_followed, two_ways_to_one_task,
-        all_who_wait_at_a_queue, futures_in_a_circle, absurd_lists_of_callbacks, an_absurd_queue, torn_memory_ends,
+        all_who_wait_at_a_queue, futures_in_a_circle, a_walk_may_begin_anywhere, absurd_lists_of_callbacks, an_absurd_queue, torn_memory_ends,
         an_aggregate_of_what_is_done, what_is_no_aggregate_is_not_done,
     };
     Suite *suite = suite_create("awaiters");

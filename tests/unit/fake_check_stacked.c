@@ -7,6 +7,7 @@
 #include "tests/unit/fake_thread.h"
 
 #define TASKS 64
+#define MANY 800
 #define LIMIT 4096
 #define ENTRIES_MAX 200000
 #define SHOWN 4096
@@ -24,11 +25,16 @@ static void stand_in_loop(void)
     fake_call(&thread, fake_function(&world.target, 1, "Handle._run", "/lib/asyncio/events.py"));
 }
 
-static void start(int minor)
+static void start_with(int minor, uint32_t tasks)
 {
-    fake_asyncio_start(&world, minor, TASKS, 1 << 20);
+    fake_asyncio_start(&world, minor, tasks, 1 << 20);
     fake_births_reset();
     stand_in_loop();
+}
+
+static void start(int minor)
+{
+    start_with(minor, TASKS);
 }
 
 /* Task 0, of two coroutines, runs; the innermost calls a function. */
@@ -301,6 +307,50 @@ START_TEST(one_that_is_reached_again_has_no_more_chances)
 }
 END_TEST
 
+/* The awaiter of task 0 that a walk shows. */
+static uint32_t shown_of_many(uint64_t seed)
+{
+    uint32_t shown = 0;
+    ck_assert_int_eq(sscanf(strstr(walk_with(&world.asyncio, seed), "|0 "), "|0 %u:1", &shown), 1);
+    ck_assert(got.chosen && !got.torn);
+    return shown;
+}
+
+START_TEST(of_very_many_some_are_looked_at)
+{
+    enum { PARTS = 4 };
+    int count[PARTS] = {0};
+    start_with(_i, MANY);
+    run_task_0();
+    for (uint32_t i = 1; i < MANY; i++) {
+        fake_task(&world, i, 1);
+        fake_task_awaits(&world, i, 1, 0);
+    }
+    for (uint64_t seed = 0; seed < 4000; seed++) {
+        unsigned long before = fake_reads();
+        count[(shown_of_many(seed) - 1) * PARTS / (MANY - 1)]++;
+        ck_assert_uint_lt(fake_reads() - before, MANY * 8); /* all of them: 13 reads each at the least */
+    }
+    for (int i = 0; i < PARTS; i++)
+        ck_assert_int_le(abs(count[i] - 1000), 150);
+}
+END_TEST
+
+/* Callbacks that lead to nobody are passed, however many. */
+START_TEST(an_awaiter_among_very_many_callbacks)
+{
+    start_with(_i, TASKS);
+    run_task_0();
+    fake_task(&world, 1, 1); /* waits for something else */
+    for (uint32_t i = 0; i < MANY; i++)
+        fake_wakes(&world, fake_task_at(0), 1, FAKE_AWAITERS_ROOM);
+    fake_task(&world, 2, 1);
+    fake_task_awaits(&world, 2, 1, 0);
+    for (uint64_t seed = 0; seed < 50; seed++)
+        ck_assert_uint_eq(shown_of_many(seed), 2);
+}
+END_TEST
+
 /* --- eager tasks --- */
 
 /* Task 1 is made by task 0 and runs at once, on its frames. */
@@ -518,11 +568,13 @@ END_TEST
 Suite *suite_stacked(void)
 {
     const TTest *const tests[] = {
-        a_thread_without_tasks, a_task_ends_where_its_coroutine_does, without_asyncio_there_are_frames_only, a_coroutine_that_is_no_task,
-        a_call_from_c_within_a_task, an_awaiter, awaiters_of_awaiters, an_edge_that_does_not_close_is_none, several_awaiters_are_shown_alike,
-        the_same_seed_shows_the_same, each_level_has_a_lot_of_its_own, two_ways_are_no_choice, an_eager_task_within_its_creator,
-        a_birth_that_is_anothers_is_not_believed, a_torn_chain_leaves_the_frames, a_chain_that_ends_elsewhere_is_torn,
-        a_task_that_is_done_cannot_run, the_second_awaiter_is_torn, awaiters_in_a_circle, one_that_is_reached_again_has_no_more_chances,
+        a_thread_without_tasks, a_task_ends_where_its_coroutine_does, without_asyncio_there_are_frames_only,
+        a_coroutine_that_is_no_task, a_call_from_c_within_a_task, an_awaiter, awaiters_of_awaiters,
+        an_edge_that_does_not_close_is_none, several_awaiters_are_shown_alike, the_same_seed_shows_the_same,
+        each_level_has_a_lot_of_its_own, two_ways_are_no_choice, of_very_many_some_are_looked_at,
+        an_awaiter_among_very_many_callbacks, an_eager_task_within_its_creator, a_birth_that_is_anothers_is_not_believed,
+        a_torn_chain_leaves_the_frames, a_chain_that_ends_elsewhere_is_torn, a_task_that_is_done_cannot_run,
+        the_second_awaiter_is_torn, awaiters_in_a_circle, one_that_is_reached_again_has_no_more_chances,
         no_more_chains_than_frames_may_be_read, a_task_whose_first_frame_is_not_reached, torn_memory_ends,
     };
     Suite *suite = suite_create("stacked");
