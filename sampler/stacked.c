@@ -11,8 +11,8 @@
 enum {
     CHAIN_LONGEST = 16384, /* coroutines of one task */
     AWAITERS_TOLD = 8,     /* awaiters of one task that are known again when reached in another way */
-    LOOKED_ENOUGH = 256,   /* callbacks of one task, if there was an awaiter among them */
-    LOOKED_MOST = 16384    /* on the whole way up: a millisecond or two */
+    LOOKED_ENOUGH = 64,    /* callbacks of one task, if there was an awaiter among them */
+    LOOKED_MOST = 8192     /* on the whole way up: a millisecond, some more where memory is cold */
 };
 
 /* --- the running tasks --- */
