@@ -18,6 +18,7 @@
 #define ADDRESS_END (1ul << 47)
 #define BASES_MAX 16
 #define NAME_CHARACTERS_MAX 1024u
+#define LOOPS_LOOKED_AT 1024 /* for one among them */
 #define FLAG_LONG_SUBCLASS (1ul << 24)
 #define FLAG_TYPE_SUBCLASS (1ul << 31)
 #define WORD ((uintptr_t)sizeof(uint64_t))
@@ -482,19 +483,37 @@ uintptr_t asyncio_running_loop(const struct py_target *target, uintptr_t tstate)
     return is_none(target, loop) ? 0 : loop;
 }
 
-uint32_t asyncio_current(const struct py_target *target, const struct asyncio *asyncio, uintptr_t tstate, uintptr_t *tasks, uint32_t max)
+/* The task of this loop in a dict {loop: task}; 0: none. */
+static uintptr_t task_of_loop(const struct py_target *target, uintptr_t dict, uintptr_t loop)
 {
     struct dict_walk walk;
-    uintptr_t loop, task;
+    uintptr_t key, task;
+
+    if (!loop || !containers_dict_begin(&walk, target, dict))
+        return 0;
+    for (int i = 0; i < LOOPS_LOOKED_AT && containers_dict_next(&walk, &key, &task); i++)
+        if (key == loop)
+            return task;
+    return 0;
+}
+
+uint32_t asyncio_current(const struct py_target *target, const struct asyncio *asyncio, uintptr_t tstate, uintptr_t *tasks, uint32_t max)
+{
+    uintptr_t loop, task, own = asyncio_running_loop(target, tstate);
+    struct dict_walk walk;
     uint32_t count = 0;
 
     if (max && target->layout.thread_running_task != LAYOUT_NONE && read_pointer(tstate, target->layout.thread_running_task, &task) && task)
         tasks[count++] = task;
+    for (int i = 0; i < 2; i++)
+        if (count < max && asyncio->current_tasks[i] && (task = task_of_loop(target, asyncio->current_tasks[i], own)))
+            tasks[count++] = task;
     for (int i = 0; i < 2; i++) {
         if (!asyncio->current_tasks[i] || !containers_dict_begin(&walk, target, asyncio->current_tasks[i]))
             continue;
         while (count < max && containers_dict_next(&walk, &loop, &task))
-            tasks[count++] = task;
+            if (loop != own)
+                tasks[count++] = task;
     }
     return count;
 }

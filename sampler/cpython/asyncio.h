@@ -109,9 +109,9 @@ uint32_t asyncio_name(const struct py_target *target, const struct asyncio *asyn
  * loop in a handler of os.fork (asyncio.events.on_fork), a moment after the fork. */
 uintptr_t asyncio_running_loop(const struct py_target *target, uintptr_t tstate);
 /* The tasks whose steps this interpreter's threads execute now: fills at most max,
- * returns how many. 3.14+: the thread's own (first) and those of the pure-Python
- * dict; before: those of all running loops, one of which is this thread's: the one
- * whose loop is asyncio_running_loop's. Not forgotten by a forked child. */
+ * returns how many. 3.14+: the thread's own and those of the pure-Python dict;
+ * before: those of all running loops. This thread's come first, be there as many
+ * others as may. Not forgotten by a forked child. */
 uint32_t asyncio_current(const struct py_target *target, const struct asyncio *asyncio, uintptr_t tstate, uintptr_t *tasks, uint32_t max);
 
 /* --- all tasks: [sampler] --- */

@@ -642,6 +642,26 @@ START_TEST(the_tasks_that_run)
 }
 END_TEST
 
+/* Where many threads run loops, this one's tasks are among those that there is room for. */
+START_TEST(the_tasks_of_this_thread_come_first)
+{
+    struct py_target target = target_with_types(_i);
+    const uintptr_t one[] = {OBJECT_AT(5), OBJECT_AT(1), LOOP_AT, OBJECT_AT(2)}, two[] = {CORO_AT, OBJECT_AT(3), LOOP_AT, OBJECT_AT(4)};
+    static const int order[] = {2, 4, 1, 3};
+    uintptr_t tasks[4] = {0};
+    ck_assert_uint_eq(loop_with(&target, LOOP_AT), LOOP_AT);
+    fake_dict(&target, SET_AT(8), FAKE_KEYS_GENERAL, one, 2);
+    fake_dict(&target, SET_AT(9), FAKE_KEYS_GENERAL, two, 2);
+    ck_assert_uint_eq(asyncio_current(&target, &known, THREAD, tasks, 4), 4);
+    for (int i = 0; i < 4; i++)
+        ck_assert_uint_eq(tasks[i], OBJECT_AT(order[i]));
+    memset(tasks, 0, sizeof tasks);
+    ck_assert_uint_eq(asyncio_current(&target, &known, THREAD, tasks, 1), 1);
+    ck_assert_uint_eq(tasks[0], OBJECT_AT(2));
+    ck_assert_uint_eq(tasks[1], 0);
+}
+END_TEST
+
 /* --- all tasks --- */
 
 #define LISTED 3
@@ -814,8 +834,8 @@ Suite *suite_asyncio(void)
         a_search_goes_on_where_it_stopped, keys_that_were_emptied_are_looked_at_anew, a_module_that_is_being_made, types_that_are_not_what_they_must_be, the_rest_comes_later,
         modules_that_are_reloaded_and_taken_away, a_type_or_a_base_of_it, a_task_is_read, a_plain_future_ends_where_a_task_goes_on,
         a_task_that_cannot_be, a_task_written_in_python, a_task_written_in_python_that_cannot_be, names_of_tasks,
-        the_loop_that_a_thread_runs, the_tasks_that_run, lists_of_tasks, empty_lists_and_none, a_list_that_is_being_changed,
-        sets_of_tasks, weak_sets_of_tasks,
+        the_loop_that_a_thread_runs, the_tasks_that_run, the_tasks_of_this_thread_come_first, lists_of_tasks, empty_lists_and_none,
+        a_list_that_is_being_changed, sets_of_tasks, weak_sets_of_tasks,
     };
     Suite *suite = suite_create("asyncio");
     TCase *each = tcase_create("each version");
