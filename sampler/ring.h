@@ -10,7 +10,7 @@
  * ring touches no more memory than its longest backlog.
  *
  * A record is a header and a sequence of tagged entries, leaf first:
- *   word 0  RING_RECORD | flags << 8 | words << 16 (whole record) | entries << 32
+ *   word 0  RING_RECORD | flags << 8 | words << 16 (whole record) | entries << 40
  *   word 1  CPU clock of the thread, ns
  *   word 2  CLOCK_MONOTONIC, ns
  *   word 3  frames cut at the root end
@@ -40,6 +40,27 @@ enum {
     RING_IN_SYSCALL = 2, /* it was interrupted at the return of a system call */
     RING_TORN_AWAITER = 4 /* awaiters are missing: they could not be read as one piece */
 };
+
+/* The first word of a record; words and entries have 24 bits each, more than any ring holds. */
+static inline uint64_t ring_header(uint64_t flags, uint32_t words, uint32_t entries)
+{
+    return RING_RECORD | flags << 8 | (uint64_t)words << 16 | (uint64_t)entries << 40;
+}
+
+static inline uint32_t ring_flags(uint64_t header)
+{
+    return header >> 8 & 0xff;
+}
+
+static inline uint32_t ring_words(uint64_t header)
+{
+    return header >> 16 & 0xffffff;
+}
+
+static inline uint32_t ring_entries(uint64_t header)
+{
+    return (uint32_t)(header >> 40);
+}
 
 struct ring {
     _Atomic uint32_t head; /* words ever written; the producer's */

@@ -138,7 +138,7 @@ static void take_chain(struct filling *filling, const struct ring *ring, uint32_
 void stacks_from_ring(struct stack_copy *copy, const struct ring *ring)
 {
     uint64_t header = ring_peek(ring, 0);
-    uint32_t entries = (uint32_t)(header >> 32), at = RING_HEADER_WORDS;
+    uint32_t entries = ring_entries(header), at = RING_HEADER_WORDS;
     struct filling filling = {.copy = copy};
     start_copy(copy);
     for (uint32_t i = 0; i < entries; i++) {
@@ -159,7 +159,7 @@ void stacks_from_ring(struct stack_copy *copy, const struct ring *ring)
         }
     }
     copy->cut += (uint32_t)ring_peek(ring, 3);
-    copy->torn_awaiter = header >> 8 & RING_TORN_AWAITER;
+    copy->torn_awaiter = ring_flags(header) & RING_TORN_AWAITER;
     copy->end = FRAMES_COMPLETE;
 }
 

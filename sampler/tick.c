@@ -183,8 +183,7 @@ static void write_record(struct thread *self, uintptr_t tstate, const void *ucon
             drop(&self->dropped_full);
         return;
     }
-    uint64_t words = ring->writing - record.opened;
-    ring_patch(ring, record.opened, 0, RING_RECORD | flags << 8 | words << 16 | (uint64_t)record.entries << 32);
+    ring_patch(ring, record.opened, 0, ring_header(flags, ring->writing - record.opened, record.entries));
     ring_patch(ring, record.opened, 1, cpu);
     ring_patch(ring, record.opened, 2, now);
     ring_patch(ring, record.opened, 3, record.cut);

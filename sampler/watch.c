@@ -335,12 +335,11 @@ static profile_stack intern(const struct look *look, struct watched *watched, co
 
 static void take_tick(const struct look *look, struct watched *watched, struct ring *ring)
 {
-    uint64_t header = ring_peek(ring, 0);
     profile_stack stack = intern(look, watched, look->watch->one);
     look->window->counters.ticks_due++;
     look->window->counters.ticks_taken++;
     sampled(look, look->watch->one->cut);
-    if (is_wait(header >> 8 & 255))
+    if (is_wait(ring_flags(ring_peek(ring, 0))))
         return;
     watched->unticked = 0;
     run_in(look, watched, ring_peek(ring, 1), stack);
@@ -361,7 +360,7 @@ static void drain(const struct look *look, struct watched *watched, bool final)
         }
         watched->postponed = 0;
         take_tick(look, watched, ring);
-        ring_drop(ring, (uint32_t)(ring_peek(ring, 0) >> 16 & 0xffff));
+        ring_drop(ring, ring_words(ring_peek(ring, 0)));
     }
 }
 

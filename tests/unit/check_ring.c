@@ -29,7 +29,7 @@ static bool put(struct ring *into, uint32_t words, uint64_t number)
         return false;
     for (uint32_t i = 0; i < words; i++)
         ring_put(into, number + i);
-    ring_patch(into, opened, 0, RING_RECORD | (uint64_t)words << 16 | number << 32);
+    ring_patch(into, opened, 0, ring_header(0, words, (uint32_t)number));
     ring_commit(into, opened);
     return true;
 }
@@ -41,14 +41,14 @@ static int64_t take(struct ring *from)
     if (!ready)
         return -1;
     uint64_t header = ring_peek(from, 0);
-    uint32_t words = (uint32_t)(header >> 16 & 0xffff);
+    uint32_t words = ring_words(header);
     ck_assert_uint_eq(header & 255, RING_RECORD);
     ck_assert_uint_ge(words, 1);
     ck_assert_uint_le(words, ready);
     for (uint32_t i = 1; i < words; i++)
-        ck_assert_uint_eq(ring_peek(from, i), (header >> 32) + i);
+        ck_assert_uint_eq(ring_peek(from, i), ring_entries(header) + i);
     ring_drop(from, words);
-    return (int64_t)(header >> 32);
+    return ring_entries(header);
 }
 
 START_TEST(capacity_is_the_power_of_two_that_fits)
@@ -157,6 +157,19 @@ START_TEST(the_words_between_are_no_record)
 }
 END_TEST
 
+START_TEST(a_header_keeps_its_parts_apart)
+{
+    const uint32_t most = 0xffffff;
+    const uint64_t headers[] = {ring_header(0xff, 0, 0), ring_header(0, most, 0), ring_header(0, 0, most)};
+    for (int i = 0; i < 3; i++) {
+        ck_assert_uint_eq(headers[i] & 255, RING_RECORD);
+        ck_assert_uint_eq(ring_flags(headers[i]), i == 0 ? 0xff : 0);
+        ck_assert_uint_eq(ring_words(headers[i]), i == 1 ? most : 0);
+        ck_assert_uint_eq(ring_entries(headers[i]), i == 2 ? most : 0);
+    }
+}
+END_TEST
+
 /* The room of an open record grows while the sampler reads. */
 START_TEST(the_ring_is_emptied_while_a_record_is_open)
 {
@@ -170,7 +183,7 @@ START_TEST(the_ring_is_emptied_while_a_record_is_open)
     ck_assert_uint_eq(ring_room(ring, opened), WORDS - 12);
     ck_assert_int_eq(take(ring), 2);
     ck_assert_uint_eq(ring_room(ring, opened), WORDS - 2);
-    ring_patch(ring, opened, 0, RING_RECORD | 2 << 16 | 7ull << 32);
+    ring_patch(ring, opened, 0, ring_header(0, 2, 7));
     ring_commit(ring, opened);
     ck_assert_int_eq(take(ring), 7);
 }
@@ -240,7 +253,8 @@ Suite *suite_ring(void)
     const TTest *const tests[] = {
         capacity_is_the_power_of_two_that_fits, a_new_ring_is_empty, a_space_that_is_no_ring_yet_takes_nothing, records_come_in_order,
         what_was_not_committed_never_was_there, a_full_ring_refuses_and_keeps, a_record_as_large_as_the_ring,
-        an_empty_ring_begins_at_its_first_word, the_words_between_are_no_record, the_ring_is_emptied_while_a_record_is_open,
+        an_empty_ring_begins_at_its_first_word, the_words_between_are_no_record, a_header_keeps_its_parts_apart,
+        the_ring_is_emptied_while_a_record_is_open,
         the_counters_wrap, a_producer_against_a_consumer,
     };
     Suite *suite = suite_create("ring");
