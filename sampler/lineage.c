@@ -5,8 +5,6 @@
  * where it is opened is noted, and its part of the walk begins again. */
 #include "sampler/lineage.h"
 
-#include <string.h>
-
 #include "hooks/mem.h"
 
 enum place { FRESH, OPEN, PLACED };
@@ -24,7 +22,7 @@ enum { /* registered.flags */
 enum {
     FIRST_ROOM = 1024,
     CIRCLES_MOST = 4096,
-    CUTS_APART = 63 /* awaiters of one task that can be left out one by one; those behind only together */
+    CUTS_APART = 31 /* awaiters of one task that can be left out one by one; those behind only together */
 };
 
 struct lineage {
@@ -42,6 +40,8 @@ struct lineage {
     uint32_t placed, order_room;
     uint32_t circles;
     uint32_t last_made; /* NO_TASK: none yet */
+    bool leaves_ended;
+    bool bearing, stale; /* some are BEARS, STALE */
 };
 
 struct lineage *lineage_new(struct registry *registry, bool creators, bool (*driver)(void *context, uintptr_t loop, profile_stack *stack),
@@ -69,6 +69,7 @@ void lineage_begin_round(struct lineage *lineage, struct stacks *stacks)
     lineage->round++;
     lineage->bases = lineage->opened = lineage->placed = lineage->circles = 0;
     lineage->last_made = NO_TASK;
+    lineage->leaves_ended = lineage->bearing = lineage->stale = false;
 }
 
 static bool grow(void **array, uint32_t *room, uint32_t needed, size_t size)
@@ -111,6 +112,18 @@ static bool has(const struct lineage *lineage, uint32_t index, uint8_t flag)
     return task->placed == lineage->round && task->flags & flag;
 }
 
+static void mark_stale(struct lineage *lineage, struct registered *task)
+{
+    task->flags |= STALE;
+    lineage->stale = true;
+}
+
+static void mark_bears(struct lineage *lineage, struct registered *task)
+{
+    task->flags |= BEARS;
+    lineage->bearing = true;
+}
+
 /* Whether its i-th awaiter is left out, to open a circle. */
 static bool is_cut(const struct registered *task, uint32_t i)
 {
@@ -122,7 +135,7 @@ static void cut(const struct lineage *lineage, struct registered *task, uint32_t
     uint32_t i = 0;
     while (i < CUTS_APART && i + 1 < task->edges && registry_edges(lineage->registry, task)[i].awaiter != awaiter)
         i++;
-    task->cuts |= 1ull << i;
+    task->cuts |= 1u << i;
 }
 
 static bool is_live(const struct registered *task)
@@ -146,7 +159,7 @@ static uint32_t task_of_makers(const struct lineage *lineage, const maker_id *ma
 
 /* The creator's task, and what of its chain the task stands on. The makers are asked
  * again whether they live after their memory was read. */
-static uint32_t find_creator(const struct lineage *lineage, uint32_t index, uint32_t *first, uint32_t *links)
+static uint32_t find_creator(struct lineage *lineage, uint32_t index, uint32_t *first, uint32_t *links)
 {
     uint32_t count = at(lineage, index)->makers_count;
     const maker_id *makers = at(lineage, index)->makers;
@@ -159,7 +172,8 @@ static uint32_t find_creator(const struct lineage *lineage, uint32_t index, uint
             return NO_TASK;
         registry_read(lineage->registry, creator);
         if (!is_live(at(lineage, creator))) {
-            at(lineage, index)->flags |= at(lineage, creator)->status == TASK_TORN ? STALE : 0;
+            if (at(lineage, creator)->status == TASK_TORN)
+                mark_stale(lineage, at(lineage, index));
             return NO_TASK;
         }
         *links = registry_chain_down_to(lineage->registry, at(lineage, creator), coroutine, first);
@@ -176,8 +190,7 @@ static bool is_made_like_last(const struct lineage *lineage, const struct regist
     if (lineage->last_made == NO_TASK)
         return false;
     const struct registered *last = at(lineage, lineage->last_made);
-    return is_live(last) && last->makers_count == task->makers_count &&
-           memcmp(last->makers, task->makers, task->makers_count * sizeof *task->makers) == 0;
+    return is_live(last) && last->makers_count == task->makers_count && last->makers_hash == task->makers_hash;
 }
 
 static void stand_like_last(struct lineage *lineage, struct registered *task)
@@ -194,6 +207,11 @@ static bool wants_creator(const struct lineage *lineage, const struct registered
     return lineage->creators && task->makers_count && !(task->flags & NO_CREATOR);
 }
 
+static bool is_like_last(const struct lineage *lineage, const struct registered *task)
+{
+    return task->edges == 0 && wants_creator(lineage, task) && is_made_like_last(lineage, task);
+}
+
 /* --- bases --- */
 
 static void add_base(struct lineage *lineage, struct registered *task, profile_stack stack, uint32_t share)
@@ -206,7 +224,7 @@ static void add_base(struct lineage *lineage, struct registered *task, profile_s
         }
     }
     if (!grow((void **)&lineage->base, &lineage->bases_room, lineage->bases + 1, sizeof *lineage->base)) {
-        task->flags |= STALE; /* no memory: its time comes later */
+        mark_stale(lineage, task); /* no memory: its time comes later */
         return;
     }
     lineage->base[lineage->bases++] = (struct base){stack, share};
@@ -244,9 +262,9 @@ static void make_whole(struct lineage *lineage, uint32_t index)
         return;
     task->flags |= WHOLE;
     if (!registry_need_links(lineage->registry, index))
-        task->flags |= STALE;
+        mark_stale(lineage, task);
     else if (!grow((void **)&lineage->base, &lineage->bases_room, lineage->bases + task->above, sizeof *lineage->base))
-        task->flags |= STALE;
+        mark_stale(lineage, task);
     else
         push_whole(lineage, task, first);
 }
@@ -263,10 +281,10 @@ static bool on_driver(struct lineage *lineage, struct registered *task, uint32_t
 }
 
 /* It has moved on since the edge was read: what stands on it must be read again. */
-static void check_edge(struct registered *task, const struct registered *awaiter, const struct edge *edge)
+static void check_edge(struct lineage *lineage, struct registered *task, const struct registered *awaiter, const struct edge *edge)
 {
     if (!is_live(awaiter) || awaiter->waiter != edge->through)
-        task->flags |= STALE;
+        mark_stale(lineage, task);
 }
 
 /* All that stand on one awaiter share its stacks. */
@@ -274,8 +292,8 @@ static void on_only_awaiter(struct lineage *lineage, struct registered *task)
 {
     const struct edge *edge = registry_edges(lineage->registry, task);
     struct registered *awaiter = at(lineage, edge->awaiter);
-    check_edge(task, awaiter, edge);
-    awaiter->flags |= BEARS;
+    check_edge(lineage, task, awaiter, edge);
+    mark_bears(lineage, awaiter);
     task->first_above = awaiter->first_whole;
     task->above = awaiter->whole;
 }
@@ -300,8 +318,8 @@ static void on_awaiters(struct lineage *lineage, struct registered *task)
     for (uint32_t i = 0; i < task->edges; i++) {
         struct registered *awaiter = at(lineage, edges[i].awaiter);
         uint32_t share = i ? part : LINEAGE_ALL - part * (task->edges - 1);
-        check_edge(task, awaiter, &edges[i]);
-        awaiter->flags |= BEARS;
+        check_edge(lineage, task, awaiter, &edges[i]);
+        mark_bears(lineage, awaiter);
         if (is_cut(task, i))
             on_driver(lineage, task, share, true);
         else
@@ -383,7 +401,7 @@ static bool need(struct lineage *lineage, uint32_t below, uint32_t above)
         push_open(lineage, above);
         return false;
     }
-    at(lineage, below)->flags |= STALE; /* a bound was hit */
+    mark_stale(lineage, at(lineage, below)); /* a bound was hit */
     return true;
 }
 
@@ -391,19 +409,21 @@ static void finish(struct lineage *lineage, uint32_t index)
 {
     struct registered *task = at(lineage, index);
     task->place = PLACED;
-    lineage->opened--;
+    if (!lineage->leaves_ended)
+        task->flags |= LEAFY;
     if (grow((void **)&lineage->order, &lineage->order_room, lineage->placed + 1, sizeof *lineage->order))
         lineage->order[lineage->placed++] = index;
     else
-        task->flags |= STALE; /* nobody will prove it */
+        mark_stale(lineage, task); /* nobody will prove it */
 }
 
 /* One step for the task on top of the walk. */
 static void step(struct lineage *lineage, uint32_t index)
 {
     uint32_t first = 0, links = 0;
-    if (at(lineage, index)->edges == 0 && wants_creator(lineage, at(lineage, index)) && is_made_like_last(lineage, at(lineage, index))) {
+    if (is_like_last(lineage, at(lineage, index))) {
         stand_like_last(lineage, at(lineage, index));
+        lineage->opened--;
         finish(lineage, index);
         return;
     }
@@ -435,26 +455,37 @@ static void step(struct lineage *lineage, uint32_t index)
         on_creator(lineage, index, first, links);
     else /* also if its creator is another loop's, which runs no more */
         on_driver(lineage, task, LINEAGE_ALL, false);
+    lineage->opened--;
     finish(lineage, index);
+}
+
+static void place(struct lineage *lineage, uint32_t index)
+{
+    registry_read(lineage->registry, index);
+    struct registered *task = touch(lineage, index);
+    if (task->place == FRESH && is_like_last(lineage, task)) {
+        stand_like_last(lineage, task);
+        finish(lineage, index);
+    } else if (task->place == FRESH && push_open(lineage, index)) {
+        while (lineage->opened)
+            step(lineage, lineage->open[lineage->opened - 1]);
+    }
+    if (at(lineage, index)->place != PLACED)
+        mark_stale(lineage, at(lineage, index)); /* no memory */
 }
 
 uint32_t lineage_of(struct lineage *lineage, uint32_t index, const struct base **bases)
 {
-    registry_read(lineage->registry, index);
-    if (touch(lineage, index)->place == FRESH && push_open(lineage, index))
-        while (lineage->opened)
-            step(lineage, lineage->open[lineage->opened - 1]);
-    struct registered *task = at(lineage, index);
-    if (task->place != PLACED)
-        task->flags |= STALE; /* no memory */
+    if (!lineage_is_placed(lineage, index))
+        place(lineage, index);
+    const struct registered *task = at(lineage, index);
     *bases = &lineage->base[task->first_above];
     return task->above;
 }
 
 void lineage_end_leaves(struct lineage *lineage)
 {
-    for (uint32_t i = 0; i < lineage->placed; i++)
-        at(lineage, lineage->order[i])->flags |= LEAFY;
+    lineage->leaves_ended = true;
 }
 
 bool lineage_bears_leaf(const struct lineage *lineage, uint32_t task)
@@ -468,6 +499,11 @@ uint32_t lineage_whole(struct lineage *lineage, uint32_t index, const struct bas
     const struct registered *task = at(lineage, index);
     *bases = &lineage->base[task->first_whole];
     return task->whole;
+}
+
+bool lineage_has_circles(const struct lineage *lineage)
+{
+    return lineage->circles != 0;
 }
 
 uint32_t lineage_cut(const struct lineage *lineage, uint32_t task)
@@ -509,11 +545,13 @@ static bool stands_on_stale(const struct lineage *lineage, const struct register
 
 void lineage_prove(struct lineage *lineage)
 {
+    if (!lineage->bearing && !lineage->stale)
+        return;
     for (uint32_t i = 0; i < lineage->placed; i++) {
         struct registered *task = at(lineage, lineage->order[i]);
         if (task->flags & BEARS && !registry_is_as_read(lineage->registry, lineage->order[i]))
-            task->flags |= STALE;
-        if (stands_on_stale(lineage, task))
+            mark_stale(lineage, task);
+        if (lineage->stale && stands_on_stale(lineage, task))
             task->flags |= STALE;
     }
 }

@@ -48,6 +48,8 @@ uint32_t lineage_of(struct lineage *lineage, uint32_t task, const struct base **
 void lineage_end_leaves(struct lineage *lineage);
 bool lineage_bears_leaf(const struct lineage *lineage, uint32_t task);
 
+/* Whether circles were met: only then was an awaiter left out. */
+bool lineage_has_circles(const struct lineage *lineage);
 /* Where an awaiter was left out to open a circle: its index (the first, of several circles), NO_TASK elsewhere. */
 uint32_t lineage_cut(const struct lineage *lineage, uint32_t task);
 /* The stacks of a task with its own whole chain. Ask lineage_of first. */

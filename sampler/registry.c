@@ -50,9 +50,11 @@ struct registry {
     struct edge *edge;
     uint32_t edges, edges_room;
     uint32_t round;
+    uint32_t next;               /* likely to be looked for next: lists are in the order of birth */
     uint64_t order, skipped;
     bool gone;                   /* some are TASK_GONE */
     bool has_unhooked;
+    bool awaits;                 /* some wait for another task, in this round */
     struct late *late;           /* births to be taken at the end of the round */
     struct shared shared[SHARED];
 };
@@ -202,9 +204,13 @@ uint64_t registry_skipped(const struct registry *registry)
 
 uint32_t registry_add(struct registry *registry, uintptr_t task, uint8_t asyncio)
 {
-    uint32_t index = registry_find(registry, task);
-    if (index != NO_TASK)
+    uint32_t index = registry->next;
+    if (index >= registry->count || registry->tasks[index].task != task)
+        index = registry_find(registry, task);
+    if (index != NO_TASK) {
+        registry->next = index + 1;
         return index;
+    }
     if (!grow((void **)&registry->tasks, &registry->room, registry->count + 1, sizeof *registry->tasks) || !grow_indexes(registry) ||
         registry->count * 2 >= registry->slots) {
         registry->skipped++;
@@ -222,6 +228,7 @@ static void become_another(struct registry *registry, struct registered *task)
     mem_free(task->makers);
     task->makers = NULL;
     task->makers_count = 0;
+    task->makers_hash = 0;
     task->unborn = 0;
     task->born = 0;
     task->read_ns = 0;
@@ -254,6 +261,12 @@ static void note_coro_of_birth(struct registry *registry, uint32_t index)
         note_coro(registry, index, coro);
 }
 
+static uint64_t mix(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * 0xff51afd7ed558ccdu;
+    return hash ^ hash >> 32;
+}
+
 static void note_birth(struct registry *registry, struct registered *task, const struct birth *birth)
 {
     size_t bytes = birth->count * sizeof *task->makers;
@@ -262,6 +275,8 @@ static void note_birth(struct registry *registry, struct registered *task, const
     if (birth->count && (task->makers = mem_alloc(bytes))) {
         memcpy(task->makers, birth->maker, bytes);
         task->makers_count = (uint16_t)birth->count;
+        for (uint32_t i = 0; i < birth->count; i++)
+            task->makers_hash = mix(task->makers_hash, birth->maker[i]);
     }
 }
 
@@ -298,7 +313,7 @@ void registry_born(struct registry *registry, const struct birth *birth, uint8_t
         take_birth(registry, birth, asyncio, TASK_UNREAD);
     else if (birth->number < task->read_from)
         note_birth(registry, task, birth);
-    else if (birth->number < task->read_to || !put_off(registry, birth, asyncio))
+    else if (birth->number - task->read_from < task->read_births || !put_off(registry, birth, asyncio))
         take_birth(registry, birth, asyncio, TASK_TORN);
 }
 
@@ -320,7 +335,7 @@ void registry_begin_round(struct registry *registry)
 {
     registry->round++;
     registry->links = registry->edges = 0;
-    registry->gone = false;
+    registry->gone = registry->awaits = false;
     take_late(registry);
 }
 
@@ -358,15 +373,14 @@ const struct edge *registry_edges(const struct registry *registry, const struct 
     return &registry->edge[task->first_edge];
 }
 
-static uint64_t mix(uint64_t hash, uint64_t word)
-{
-    hash = (hash ^ word) * 0xff51afd7ed558ccdu;
-    return hash ^ hash >> 32;
-}
-
 static uint64_t mix_coro(uint64_t hash, const struct coro *coro)
 {
     return mix(mix(mix(hash, coro->address), coro->code.identity), (uint32_t)coro->lasti);
+}
+
+static uint64_t mix_place(uint64_t shape, const struct coro *coro)
+{
+    return mix(mix(shape, coro->code.identity), (uint32_t)coro->lasti);
 }
 
 static bool add_link(struct registry *registry, const struct coro *coro)
@@ -382,7 +396,7 @@ struct reading {
     struct future future;
     enum coros_end end;
     uintptr_t awaited;
-    uint64_t hash;
+    uint64_t hash, shape;
     uint32_t links;
 };
 
@@ -399,6 +413,7 @@ static bool read_once(struct registry *registry, const struct registered *task, 
     coros_begin(&walk, registry->target, reading->future.coro, CHAIN_LONGEST);
     while (coros_next(&walk, &coro)) {
         reading->hash = mix_coro(reading->hash, &coro);
+        reading->shape = mix_place(reading->shape, &coro);
         reading->links++;
         if (keep && !add_link(registry, &coro))
             walk.end = COROS_LIMIT;
@@ -455,6 +470,7 @@ static bool add_edge(struct registry *registry, uint32_t first, uint32_t other, 
         return false;
     awaiter->awaits_round = registry->round;
     awaiter->awaits_first = first;
+    registry->awaits = true;
     registry->edge[registry->edges++] = (struct edge){other, through};
     return true;
 }
@@ -553,11 +569,11 @@ static bool find_direct(struct registry *registry, uint32_t index)
 static void find_edges(struct registry *registry, uint32_t index)
 {
     struct registered *task = &registry->tasks[index];
-    const struct asyncio *asyncio = asyncios_at(task->asyncio);
     struct future future;
     task->edges = 0;
     if (task->kept == KEPT_NONE || (task->kept == KEPT_DIRECT && find_direct(registry, index)))
         return;
+    const struct asyncio *asyncio = asyncios_at(task->asyncio);
     if (asyncio_read(registry->target, asyncio, task->task, &future))
         read_edges(registry, index, asyncio, &future);
 }
@@ -614,8 +630,10 @@ static void read_anew(struct registry *registry, uint32_t index, uint64_t glance
 {
     struct registered *task = &registry->tasks[index];
     struct reading reading;
+    uint8_t status = task->status;
 
-    task->round = task->linked = registry->round;
+    task->round = registry->round;
+    task->linked = true;
     task->edges = task->links = 0;
     task->glance = 0;
     task->first_link = registry->links;
@@ -624,12 +642,15 @@ static void read_anew(struct registry *registry, uint32_t index, uint64_t glance
         return;
     }
     const struct asyncio *asyncio = asyncios_at(task->asyncio);
-    task->links = registry->links - task->first_link;
+    task->links = (uint16_t)(registry->links - task->first_link);
     note_coro(registry, index, reading.future.coro);
     task->waiter = reading.future.waiter;
     task->loop = reading.future.loop;
     task->hash = reading.hash;
     task->status = (uint8_t)status_of(registry, asyncio, &reading);
+    if (task->shape != reading.shape || task->status != status)
+        task->kept_stack = PROFILE_ROOT;
+    task->shape = reading.shape;
     registry->has_unhooked |= reading.future.python;
     if (task->status == TASK_TORN) {
         task->glance = 0;
@@ -655,6 +676,7 @@ static void take_glance(struct registry *registry, uint32_t index, uint64_t glan
         return;
     }
     task->round = registry->round;
+    task->linked = false;
     find_edges(registry, index);
 }
 
@@ -663,31 +685,50 @@ static void note_births(struct registry *registry, uint32_t first, uint32_t coun
     uint64_t after = births_number();
     for (uint32_t i = first; i < first + count; i++) {
         registry->tasks[i].read_from = before;
-        registry->tasks[i].read_to = after;
+        registry->tasks[i].read_births = (uint32_t)(after - before);
     }
 }
 
 void registry_read(struct registry *registry, uint32_t index)
 {
-    uint64_t before = births_number();
     if (registry->tasks[index].round == registry->round)
         return;
+    uint64_t before = births_number();
     take_glance(registry, index, glance_at(registry, &registry->tasks[index]));
     note_births(registry, index, 1, before);
+}
+
+/* Those from first on, as many as one batch has. */
+static uint32_t collect(const struct registry *registry, uint32_t first, uint32_t until, struct glance *glances)
+{
+    const struct asyncio *asyncio = NULL;
+    uint32_t count = 0, end = until < registry->count ? until : registry->count, of = UINT32_MAX;
+    for (; count < GLANCE_BATCH && first + count < end; count++) {
+        const struct registered *task = &registry->tasks[first + count];
+        if (of != task->asyncio)
+            asyncio = asyncios_at(of = task->asyncio);
+        glances[count] = (struct glance){.task = asyncio ? task->task : 0, .asyncio = asyncio};
+    }
+    return count;
+}
+
+/* The tasks of the batch that begins there, and our own notes of the one after it. */
+static void fetch(const struct registry *registry, uint32_t first)
+{
+    for (uint32_t i = first; i < first + GLANCE_BATCH && i < registry->count; i++) {
+        glance_fetch(registry->target, registry->tasks[i].task);
+        __builtin_prefetch(&registry->tasks[i + GLANCE_BATCH]);
+    }
 }
 
 void registry_read_some(struct registry *registry, uint32_t first, uint32_t until)
 {
     struct glance glances[GLANCE_BATCH];
-    while (first < registry->count && first < until) {
-        uint32_t count = 0;
-        while (count < GLANCE_BATCH && first + count < registry->count && first + count < until) {
-            const struct registered *task = &registry->tasks[first + count];
-            const struct asyncio *asyncio = asyncios_at(task->asyncio);
-            glances[count++] = (struct glance){.task = asyncio ? task->task : 0, .asyncio = asyncio};
-        }
+    uint32_t count;
+    while ((count = collect(registry, first, until, glances))) {
         uint64_t before = births_number();
         glance_batch(registry->target, glances, count);
+        fetch(registry, first + count);
         for (uint32_t i = 0; i < count; i++)
             take_glance(registry, first + i, glances[i].hash);
         note_births(registry, first, count, before);
@@ -700,15 +741,15 @@ bool registry_need_links(struct registry *registry, uint32_t index)
     struct registered *task = &registry->tasks[index];
     struct reading reading;
     uint32_t first = registry->links;
-    if (task->linked == registry->round)
+    if (task->linked)
         return true;
     if (!read_once(registry, task, &reading, true) || reading.hash != task->hash || reading.future.waiter != task->waiter) {
         registry->links = first;
         return false;
     }
-    task->linked = registry->round;
+    task->linked = true;
     task->first_link = first;
-    task->links = registry->links - first;
+    task->links = (uint16_t)(registry->links - first);
     return true;
 }
 
@@ -720,6 +761,11 @@ bool registry_has_unhooked(const struct registry *registry)
 bool registry_awaits_task(const struct registry *registry, const struct registered *task)
 {
     return task->awaits_round == registry->round;
+}
+
+bool registry_has_awaiting(const struct registry *registry)
+{
+    return registry->awaits;
 }
 
 bool registry_is_as_read(struct registry *registry, uint32_t index)

@@ -51,43 +51,47 @@ struct edge {
     uintptr_t through;  /* ... for this future */
 };
 
+/* Three cache lines: of a task that has not changed a round reads the first, placing
+ * it and adding its time the first two. */
 struct registered {
-    uintptr_t task, coro;  /* coro: 0 until it was read */
-    uint64_t read_ns;      /* until when its time is accounted for; 0: until the last tick */
-    uint64_t order;        /* of becoming known */
-    maker_id *makers;      /* of its creator, innermost first */
-    uint16_t makers_count;
+    uintptr_t task;
+    uint64_t glance;       /* that of its last reading; 0: none */
+    uint64_t read_from;    /* births_number() before its last reading */
+    uint32_t read_births;  /* ... and how many were meanwhile */
     uint8_t asyncio;       /* index for asyncios_at */
-    uint64_t born;         /* birth.number + 1; 0: its birth was not seen */
-    uint64_t read_from, read_to; /* births_number() before and after its last reading */
     uint8_t unborn;        /* rounds in which its __init__ had not run yet */
-
-    /* As read in `round`. */
-    uint8_t status;        /* enum task_status */
+    uint8_t status;        /* enum task_status, as read in `round` */
+    uint8_t kept;          /* how its edges are found again (registry.c) ... */
+    uintptr_t kept_next;   /* ... and through what */
     uint32_t round;
+    uint32_t first_edge, edges;
     uint32_t awaits_round; /* the round in which a pending task was found that it waits for */
     uint32_t awaits_first; /* ... and the first edge of the walk that found it */
-    uintptr_t waiter, loop;
-    uint64_t hash;         /* over the chain: coroutines and places */
-    uint32_t first_link, links; /* see registry_need_links */
-    uint32_t linked;       /* the round in which its links were read */
-    uint32_t first_edge, edges;
-    uint64_t glance;       /* that of its last reading; 0: none */
-    uint8_t kept;          /* how its edges are found again (registry.c) */
-    uintptr_t kept_next;   /* ... and through what */
+    uint8_t place, flags;  /* lineage's, valid in `placed` (see sampler/lineage.c) */
+    uint16_t makers_count;
 
-    /* lineage's, valid in `placed` (see sampler/lineage.c). */
     uint32_t placed;
-    uint8_t place, flags;
     uint32_t first_above, above, first_whole, whole; /* stacks it stands on; those with its own chain */
-    uint32_t edges_done;   /* so many awaiters are placed, or left out */
-    uint64_t cuts;         /* a bit for each awaiter that is left out, to open a circle */
     uint32_t creator;      /* the task of the coroutine that made it, NO_TASK: unknown or gone */
+    uint32_t edges_done;   /* so many awaiters are placed, or left out */
+    uint32_t cuts;         /* a bit for each awaiter that is left out, to open a circle */
+    uint64_t makers_hash;  /* equal: the same makers */
+    uintptr_t loop;
+    uint64_t read_ns;      /* until when its time is accounted for; 0: until the last tick */
+    profile_stack kept_base, kept_stack; /* the stack it had last, kept while neither chain nor base changed; PROFILE_ROOT: none */
 
-    /* The tick's: the stack it had last, kept while neither chain nor base changed. */
-    uint64_t kept_hash;
-    profile_stack kept_base, kept_stack;
+    uintptr_t coro;        /* 0 until it was read */
+    uintptr_t waiter;
+    uint64_t hash;         /* over the chain: coroutines and places */
+    uint64_t shape;        /* the same without the coroutines: equal for equal stacks */
+    uint64_t order;        /* of becoming known */
+    uint64_t born;         /* birth.number + 1; 0: its birth was not seen */
+    maker_id *makers;      /* of its creator, innermost first */
+    uint32_t first_link;   /* see registry_need_links */
+    uint16_t links;
+    bool linked;           /* in `round` */
 };
+_Static_assert(sizeof(struct registered) == 192, "three cache lines");
 
 struct registry;
 
@@ -121,6 +125,8 @@ bool registry_need_links(struct registry *registry, uint32_t index);
 bool registry_has_unhooked(const struct registry *registry);
 /* Whether a pending task that was read in this round is what it waits for: then it is no leaf. */
 bool registry_awaits_task(const struct registry *registry, const struct registered *task);
+/* Whether there is one of those. */
+bool registry_has_awaiting(const struct registry *registry);
 /* Whether a task that was read is still as it was: chain, state, what it waits for. */
 bool registry_is_as_read(struct registry *registry, uint32_t index);
 const struct link *registry_links(const struct registry *registry, const struct registered *task);

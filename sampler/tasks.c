@@ -17,6 +17,7 @@ enum {
     LOOPS_MAX = 64,          /* running at once */
     SHARE_OF_CORE = 100,     /* a tick comes no sooner than so many times the CPU that the last one took */
     LONGEST_PAUSE_MS = 1000, /* ... but after this at the latest */
+    SHAPES = 1024,           /* stacks of chains that tasks have in common; a power of two */
     STILL_MOST = 1 << 16     /* entries of what is repeated while nothing runs */
 };
 
@@ -36,6 +37,13 @@ struct interpreter { /* one that threads were seen in */
     bool off;             /* its asyncio is not what it should be */
     bool seen;
     uint64_t coming_ns;   /* since when it is being imported; 0: it is not */
+};
+
+/* The stack of all tasks whose chains are alike, on the same base. */
+struct shape {
+    uint64_t shape;
+    profile_stack base, stack; /* PROFILE_ROOT: none */
+    bool ready;
 };
 
 struct tasks {
@@ -59,6 +67,9 @@ struct tasks {
     } *still;
     uint32_t stills;
     uint32_t leaves;
+    profile_stack run_stack; /* neighbours are often alike: what was added to this one last, */
+    uint64_t run_ns;         /* and is still to be passed on */
+    struct shape shape[SHAPES];
     uint64_t clocks, threads; /* sum of the threads' CPU clocks at the last full tick, and how many there were */
     bool repeatable;
 };
@@ -368,19 +379,33 @@ static profile_stack make_stack(struct tasks *tasks, const struct registered *ta
     return task->status == TASK_READY ? stacks_push_marker(tasks->stacks, stack, "[ready]") : stack;
 }
 
-static bool is_kept(const struct registered *task, profile_stack base)
+static struct shape *shape_of(struct tasks *tasks, const struct registered *task, profile_stack base)
 {
-    return task->kept_stack != PROFILE_ROOT && task->kept_base == base && task->kept_hash == (task->hash ^ task->status);
+    uint64_t hash = (task->shape ^ base) * 0x9e3779b97f4a7c15u;
+    return &tasks->shape[(hash >> 32 ^ task->status) & (SHAPES - 1)];
 }
 
-static profile_stack stack_of(struct tasks *tasks, struct registered *task, profile_stack base)
+static bool is_of_shape(const struct shape *shape, const struct registered *task, profile_stack base)
 {
-    if (!is_kept(task, base)) {
-        task->kept_stack = make_stack(tasks, task, base);
-        task->kept_base = base;
-        task->kept_hash = task->hash ^ task->status;
-    }
-    return task->kept_stack;
+    return shape->stack != PROFILE_ROOT && shape->shape == task->shape && shape->base == base && shape->ready == (task->status == TASK_READY);
+}
+
+/* The stack of one like it on this base, else its own: then its links are needed. */
+static profile_stack stack_of(struct tasks *tasks, const struct registered *task, profile_stack base)
+{
+    struct shape *shape = shape_of(tasks, task, base);
+    if (!is_of_shape(shape, task, base))
+        *shape = (struct shape){task->shape, base, make_stack(tasks, task, base), task->status == TASK_READY};
+    return shape->stack;
+}
+
+/* Whether stack_of needs no links. */
+static bool are_known(struct tasks *tasks, const struct registered *task, const struct base *bases, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (!is_of_shape(shape_of(tasks, task, bases[i].stack), task, bases[i].stack))
+            return false;
+    return true;
 }
 
 /* To be repeated while nothing runs; neighbours are often alike. */
@@ -395,9 +420,19 @@ static void note_still(struct tasks *tasks, profile_stack stack, uint32_t share)
         tasks->repeatable = false;
 }
 
+static void end_run(struct tasks *tasks)
+{
+    if (tasks->run_ns)
+        profile_add(tasks->stacks->profile, tasks->run_stack, METRIC_TASK, tasks->run_ns);
+    tasks->run_ns = 0;
+}
+
 static void add_time(struct tasks *tasks, profile_stack stack, uint64_t ns, uint32_t share)
 {
-    profile_add(tasks->stacks->profile, stack, METRIC_TASK, (uint64_t)((__uint128_t)ns * share / LINEAGE_ALL));
+    if (stack != tasks->run_stack)
+        end_run(tasks);
+    tasks->run_stack = stack;
+    tasks->run_ns += (uint64_t)((__uint128_t)ns * share / LINEAGE_ALL);
     note_still(tasks, stack, share);
 }
 
@@ -416,17 +451,39 @@ static void carry(struct tasks *tasks, struct registered *task)
     tasks->repeatable = false;
 }
 
+/* On its only base: the stack that it had last, if neither changed. */
+static bool keep_stack(struct tasks *tasks, struct registered *task, const struct base *base)
+{
+    if (task->kept_stack != PROFILE_ROOT && task->kept_base == base->stack)
+        return true;
+    if (!are_known(tasks, task, base, 1))
+        return false;
+    task->kept_base = base->stack;
+    task->kept_stack = stack_of(tasks, task, base->stack);
+    return true;
+}
+
+static void add_stacks(struct tasks *tasks, struct registered *task, const struct base *bases, uint32_t count, uint64_t ns)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        task->kept_base = bases[i].stack;
+        task->kept_stack = stack_of(tasks, task, bases[i].stack);
+        add_time(tasks, task->kept_stack, ns, bases[i].share);
+    }
+}
+
 /* False: it has changed since it was read. */
 static bool add_leaf(struct tasks *tasks, uint32_t index, struct window *window, uint64_t now)
 {
     const struct base *bases;
     uint32_t count = lineage_of(tasks->lineage, index, &bases);
     struct registered *task = registry_at(tasks->registry, index);
-    if (!(count == 1 && is_kept(task, bases[0].stack)) && !registry_need_links(tasks->registry, index))
+    if (count == 1 && keep_stack(tasks, task, bases))
+        add_time(tasks, task->kept_stack, take_ns(tasks, task, now), bases[0].share);
+    else if (are_known(tasks, task, bases, count) || registry_need_links(tasks->registry, index))
+        add_stacks(tasks, task, bases, count, take_ns(tasks, task, now));
+    else
         return false;
-    uint64_t ns = take_ns(tasks, task, now);
-    for (uint32_t i = 0; i < count; i++)
-        add_time(tasks, stack_of(tasks, task, bases[i].stack), ns, bases[i].share);
     window->counters.samples++;
     tasks->leaves++;
     if (lineage_lacks_creator(tasks->lineage, index))
@@ -455,7 +512,7 @@ static void add_or_carry(struct tasks *tasks, uint32_t index, struct window *win
 static void place_circles(struct tasks *tasks)
 {
     const struct base *bases;
-    for (uint32_t i = 0; i < registry_count(tasks->registry); i++) {
+    for (uint32_t i = 0; registry_has_awaiting(tasks->registry) && i < registry_count(tasks->registry); i++) {
         const struct registered *task = registry_at(tasks->registry, i);
         if (task->status == TASK_WAITING && registry_awaits_task(tasks->registry, task) && !lineage_is_placed(tasks->lineage, i))
             lineage_of(tasks->lineage, i, &bases);
@@ -513,8 +570,19 @@ static void place_all(struct tasks *tasks)
     place_circles(tasks);
 }
 
+/* A task that awaits another bears that one's time; after the circles, whose oldest tasks have a time to give. */
+static void pass_awaiting(struct tasks *tasks, uint64_t now)
+{
+    for (uint32_t i = 0; i < registry_count(tasks->registry); i++) {
+        struct registered *task = registry_at(tasks->registry, i);
+        if (registry_awaits_task(tasks->registry, task) && task->status != TASK_TORN)
+            take_ns(tasks, task, now);
+    }
+}
+
 static void add_all_time(struct tasks *tasks, struct window *window, uint64_t now)
 {
+    bool circles = lineage_has_circles(tasks->lineage);
     tasks->stills = tasks->leaves = 0;
     for (uint32_t i = 0; i < registry_count(tasks->registry); i++) {
         struct registered *task = registry_at(tasks->registry, i);
@@ -523,16 +591,15 @@ static void add_all_time(struct tasks *tasks, struct window *window, uint64_t no
         } else if (task->status == TASK_TORN) {
             window->counters.task_postponed++;
             carry(tasks, task);
-        } else if (task->status == TASK_RUNNING || !registry_awaits_task(tasks->registry, task)) {
+        } else if (task->status == TASK_RUNNING || !circles || !registry_awaits_task(tasks->registry, task)) {
             take_ns(tasks, task, now);
         }
     }
-    add_circles(tasks, now);
-    for (uint32_t i = 0; i < registry_count(tasks->registry); i++) {
-        struct registered *task = registry_at(tasks->registry, i);
-        if (registry_awaits_task(tasks->registry, task) && task->status != TASK_TORN)
-            take_ns(tasks, task, now);
+    if (circles) {
+        add_circles(tasks, now);
+        pass_awaiting(tasks, now);
     }
+    end_run(tasks);
 }
 
 /* Whether no thread has run since before the last full tick began. */
@@ -641,4 +708,5 @@ void tasks_forget_stacks(struct tasks *tasks)
         registry_at(tasks->registry, i)->kept_stack = PROFILE_ROOT;
     tasks->repeatable = false;
     tasks->stills = 0;
+    memset(tasks->shape, 0, sizeof tasks->shape);
 }

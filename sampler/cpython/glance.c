@@ -90,12 +90,12 @@ static void fetch_coro(const struct plan *plan, uintptr_t coro)
         fetch(coro, plan->fetched[i]);
 }
 
-static void fetch_task(const struct plan *plan, uintptr_t task)
+void glance_fetch(const struct py_target *target, uintptr_t task)
 {
-    fetch(task, plan->layout->object_type);
-    fetch(task, plan->layout->future_callbacks);
-    fetch(task, plan->layout->future_state);
-    fetch(task, plan->layout->task_coro);
+    fetch(task, target->layout.object_type);
+    fetch(task, target->layout.future_callbacks);
+    fetch(task, target->layout.future_state);
+    fetch(task, target->layout.task_coro);
 }
 
 static void fetch_future(const struct plan *plan, uintptr_t future)
@@ -212,8 +212,6 @@ void glance_batch(const struct py_target *target, struct glance *glance, uint32_
     struct plan plan;
     bool more = true;
     make_plan(&plan, target);
-    for (uint32_t i = 0; i < count; i++)
-        fetch_task(&plan, glance[i].task);
     for (uint32_t i = 0; i < count; i++)
         begin(&plan, &glance[i]);
     while (more) {

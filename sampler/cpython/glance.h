@@ -34,6 +34,9 @@ struct glance {
     uint32_t links;
 };
 
+/* Fetches what the first look at a task needs: some time before it is in a batch. */
+void glance_fetch(const struct py_target *target, uintptr_t task);
+
 /* Fills in the hashes of `count` (at most GLANCE_BATCH) glances, whose task and asyncio are set. */
 void glance_batch(const struct py_target *target, struct glance *glance, uint32_t count);
 
