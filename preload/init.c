@@ -98,19 +98,22 @@ static uint32_t ring_bytes(void)
  * CPU tick. One is enough: what it misses, a CPU tick does. */
 static int (*add_pending)(int (*)(void *), void *);
 
+static _Atomic uintptr_t hook_asked; /* for this type */
+
 static int hook_births(void *task_type)
 {
-    births_hook((uintptr_t)task_type);
+    if (births_hook((uintptr_t)task_type))
+        hook_asked = 0; /* the next interpreter's may be at its address */
     return 0;
 }
 
 static void hook_later(uintptr_t task_type, uintptr_t interp)
 {
-    static uintptr_t asked;
-    if (asked != task_type && add_pending && states_is_main(&target, interp) && states_pending_lock_is_free(&target)) {
-        asked = task_type;
-        add_pending(hook_births, (void *)task_type);
-    }
+    if (hook_asked == task_type || !add_pending || !states_is_main(&target, interp) || !states_pending_lock_is_free(&target))
+        return;
+    hook_asked = task_type;
+    if (add_pending(hook_births, (void *)task_type) != 0)
+        hook_asked = 0; /* no room among the pending calls: at the next look */
 }
 
 /* Without it tasks are shown all the same, but who made them is not known. */
@@ -120,6 +123,7 @@ static void start_births(void)
     if (!thread_state)
         thread_state = (void *(*)(void))python_symbol("_PyThreadState_UncheckedGet");
     add_pending = (int (*)(int (*)(void *), void *))python_symbol("Py_AddPendingCall");
+    births_on_half(loop_tick_soon);
     int error = config.creators ? births_start(&target, thread_state) : 0;
     if (error) {
         log_line(LOG_WARN, LOG_HOOK, "who makes which task will not be known: error %d", -error);

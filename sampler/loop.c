@@ -538,12 +538,16 @@ bool loop_ask(enum loop_request request, uint64_t deadline_ns)
     return true;
 }
 
+void loop_tick_soon(void)
+{
+    atomic_fetch_or(&requests, LOOK_SOON);
+    futex_wake(&requests);
+}
+
 void loop_look_soon(void)
 {
-    if (atomic_load(&waiting) && atomic_exchange(&waiting, false)) {
-        atomic_fetch_or(&requests, LOOK_SOON);
-        futex_wake(&requests);
-    }
+    if (atomic_load(&waiting) && atomic_exchange(&waiting, false))
+        loop_tick_soon();
 }
 
 bool loop_pause(uint64_t deadline_ns)

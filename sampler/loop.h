@@ -87,6 +87,9 @@ bool loop_is_running(void);
  * One load while one is sampled. Async-signal-safe. */
 void loop_look_soon(void);
 
+/* A tick at once: something fills up that only ticks empty. Async-signal-safe, changes no errno. */
+void loop_tick_soon(void);
+
 /* Stops sampling for good, from any thread: the self-test failed. */
 void loop_refuse(void);
 

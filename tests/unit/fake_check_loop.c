@@ -179,6 +179,20 @@ START_TEST(a_ready_runtime_is_sampled)
 }
 END_TEST
 
+START_TEST(a_tick_is_not_waited_for_where_it_is_asked_for)
+{
+    options.rate = options.min_rate = 1;
+    uint64_t before = clock_now();
+    start();
+    for (int i = 1; i <= 20; i++) { /* a second each */
+        wait_for(&told.flushed, i);
+        loop_tick_soon();
+    }
+    ck_assert_uint_lt(clock_now() - before, 10000 * MS);
+    ck_assert(loop_ask(LOOP_EXIT, in(5000)));
+}
+END_TEST
+
 START_TEST(an_exit_seals_and_ends)
 {
     start();
@@ -385,7 +399,8 @@ END_TEST
 Suite *suite_loop(void)
 {
     const TTest *const tests[] = {
-        a_ready_runtime_is_sampled, an_exit_seals_and_ends, windows_follow_each_other, an_exec_that_fails_goes_on,
+        a_ready_runtime_is_sampled, a_tick_is_not_waited_for_where_it_is_asked_for, an_exit_seals_and_ends,
+        windows_follow_each_other, an_exec_that_fails_goes_on,
         a_window_that_cannot_be_sealed_goes_on, a_pause_and_back, a_pause_that_comes_too_late_is_none, a_forked_child_starts_from_nothing,
         a_failed_self_test_ends_it, a_duration_ends_it, a_delay_is_kept, several_ask_at_once,
     };
