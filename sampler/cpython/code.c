@@ -11,6 +11,7 @@
 #include "sampler/cpython/objects.h"
 
 #define SPAN_MAX 192        /* bytes of a code object copied at once; layout.c checks the offsets */
+#define UNIT 2              /* bytes of a code unit */
 #define UNITS_MAX (1 << 28) /* a larger ob_size is garbage */
 #define ADDRESS_LOWEST 4096u
 
@@ -114,6 +115,18 @@ bool code_read(const struct py_target *target, uintptr_t address, struct py_code
         !may_be_object(code->linetable))
         return false;
     return identify(layout, code);
+}
+
+/* A frame that was only just pushed stands at (3.13+) or before the first unit. */
+bool code_offset(const struct py_target *target, const struct py_code *code, uintptr_t instr, int32_t *lasti)
+{
+    intptr_t offset = (intptr_t)(instr - code->adaptive);
+    intptr_t lowest = target->layout.instr_is_previous ? -UNIT : 0;
+
+    if (offset < lowest || offset > (intptr_t)code->units * UNIT || offset % UNIT != 0)
+        return false;
+    *lasti = offset < 0 ? -1 : (int32_t)offset;
+    return true;
 }
 
 bool code_is_init_shim(const struct py_target *target, const struct py_code *code)

@@ -32,6 +32,10 @@ struct py_code {
 /* False: unreadable or not a code object (ob_type is not PyCode_Type) or absurd values. */
 bool code_read(const struct py_target *target, uintptr_t address, struct py_code *code);
 
+/* The byte offset of an instruction, as a frame points to it (some versions: to the one
+ * before the next); -1: a frame that was only just made. False: it is not in this code. */
+bool code_offset(const struct py_target *target, const struct py_code *code, uintptr_t instr, int32_t *lasti);
+
 /* The shim that 3.13+ puts under a specialised class call: a truncated static
  * code object (file "__init__", CO_NO_MONITORING_EVENTS 0x2000000). Not shown;
  * nothing beyond the fields above may be read of it. */

@@ -207,18 +207,6 @@ static bool read_head(const struct layout *layout, uintptr_t object, struct head
     return true;
 }
 
-/* As in frames.c. */
-static bool instruction_offset(const struct layout *layout, const struct py_code *code, uintptr_t instr, int32_t *lasti)
-{
-    intptr_t offset = (intptr_t)(instr - code->adaptive);
-    intptr_t lowest = layout->instr_is_previous ? -UNIT : 0;
-
-    if (offset < lowest || offset > (intptr_t)code->units * UNIT || offset % UNIT != 0)
-        return false;
-    *lasti = offset < 0 ? -1 : (int32_t)offset;
-    return true;
-}
-
 /* How many words lie in its locals and on its stack. */
 static int64_t words_used(const struct layout *layout, uintptr_t frame, uint64_t stack)
 {
@@ -288,7 +276,7 @@ static enum coros_end read_rest(const struct py_target *target, struct coro *cor
         return COROS_TORN;
     if (!code_read(target, head.executable, &coro->code))
         return COROS_FAULT;
-    if (!instruction_offset(layout, &coro->code, head.instr, &coro->lasti))
+    if (!code_offset(target, &coro->code, head.instr, &coro->lasti))
         return COROS_TORN;
     if (coro->state == CORO_EXECUTING)
         coro->previous = below_markers(layout, head.previous);

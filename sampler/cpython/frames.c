@@ -12,7 +12,6 @@
 
 #define FRAME_MAX 128 /* largest frame_size; layout.c checks the table's */
 #define ADDRESS_LOWEST 4096u
-#define UNIT 2 /* bytes of a code unit */
 
 struct words { /* of one _PyInterpreterFrame */
     uintptr_t executable, previous, instr;
@@ -97,19 +96,6 @@ static void step(struct frames_walk *walk, uintptr_t address, const struct words
         walk->end = FRAMES_TORN;
 }
 
-/* The byte offset of the current instruction, false when it is not in the code.
- * A frame that was only just pushed stands at (3.13+) or before the first unit. */
-static bool instruction_offset(const struct layout *layout, const struct py_code *code, uintptr_t instr, int32_t *lasti)
-{
-    intptr_t offset = (intptr_t)(instr - code->adaptive);
-    intptr_t lowest = layout->instr_is_previous ? -UNIT : 0;
-
-    if (offset < lowest || offset > (intptr_t)code->units * UNIT || offset % UNIT != 0)
-        return false;
-    *lasti = offset < 0 ? -1 : (int32_t)offset;
-    return true;
-}
-
 static bool give_group_end(struct py_frame *frame, uintptr_t address, uint8_t owner)
 {
     *frame = (struct py_frame){.kind = FRAME_GROUP_END, .address = address, .lasti = -1, .owner = owner};
@@ -138,7 +124,7 @@ static bool take_frame(struct frames_walk *walk, struct py_frame *frame)
     }
     if (!code_read(walk->target, words.executable, &frame->code))
         return stop(walk, FRAMES_FAULT);
-    if (!instruction_offset(layout, &frame->code, words.instr, &frame->lasti))
+    if (!code_offset(walk->target, &frame->code, words.instr, &frame->lasti))
         return stop(walk, FRAMES_TORN);
     step(walk, address, &words, words.is_entry);
     if (walk->end != FRAMES_MORE || code_is_init_shim(walk->target, &frame->code))
