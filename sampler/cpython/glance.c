@@ -126,7 +126,7 @@ static void begin(const struct plan *plan, struct glance *glance)
     give_up(glance);
     glance->links = 0;
     if (glance->task < ADDRESS_LOWEST || guard_gather_if(words, plan->task, 6, glance->asyncio->task_type) != 6 ||
-        part(words[STATE], plan->layout->future_state, 4) != FUTURE_PENDING)
+        part(words[STATE], plan->layout->future_state, 4) != FUTURE_PENDING || !words[CORO])
         return;
     if (words[CALLBACKS] &&
         (words[CALLBACKS] < ADDRESS_LOWEST || !guard_word((uintptr_t)words[CALLBACKS] + (uintptr_t)plan->layout->var_size, &size)))
