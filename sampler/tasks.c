@@ -17,6 +17,7 @@ enum {
     LOOPS_MAX = 64,          /* running at once */
     SHARE_OF_CORE = 100,     /* a tick comes no sooner than so many times the CPU that the last one took */
     LONGEST_PAUSE_MS = 1000, /* ... but after this at the latest */
+    AHEAD = 8,               /* of the task that is looked at, another one is fetched */
     SHAPES = 1024,           /* stacks of chains that tasks have in common; a power of two */
     STILL_MOST = 1 << 16     /* entries of what is repeated while nothing runs */
 };
@@ -228,7 +229,7 @@ static void take_births(struct tasks *tasks)
 {
     struct birth birth;
     while (births_next(&birth)) {
-        int asyncio = asyncio_of(tasks, birth.task);
+        int asyncio = tasks->options.metric ? asyncio_of(tasks, birth.task) : -1; /* else nobody would read them, and see them end */
         if (asyncio >= 0)
             registry_born(tasks->registry, &birth, (uint8_t)asyncio);
         tasks->repeatable = false;
@@ -558,11 +559,18 @@ static void read_tasks(struct tasks *tasks, const struct tasks_thread *threads, 
     take_births(tasks); /* whoever was born at the address of one that was read: which of the two was it? */
 }
 
+static void fetch(const struct registered *task)
+{
+    __builtin_prefetch(task);
+    __builtin_prefetch(&task->placed);
+}
+
 static void place_all(struct tasks *tasks)
 {
     const struct base *bases;
     for (uint32_t i = 0; i < registry_count(tasks->registry); i++) {
         const struct registered *task = registry_at(tasks->registry, i);
+        fetch(task + AHEAD);
         if (is_leaf(tasks, task) || task->status == TASK_RUNNING)
             lineage_of(tasks->lineage, i, &bases);
     }
