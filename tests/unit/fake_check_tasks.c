@@ -824,6 +824,12 @@ START_TEST(without_the_metric)
     ck_assert(asyncios_any()); /* cpu and wall need it too */
     ck_assert_uint_eq(total(), 0);
     ck_assert_uint_eq(base_of(fake_task_at(0)), PROFILE_ROOT);
+    size_t before = mem_used();
+    for (uint32_t i = 0; i < 1000; i++) { /* nobody would see them end */
+        fake_birth(fake_birth_of(fake_task_at(i), 0, 0));
+        tick(10 * MS);
+    }
+    ck_assert_uint_eq(mem_used(), before);
     stop();
 }
 END_TEST
