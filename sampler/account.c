@@ -75,6 +75,16 @@ void account_wait(struct account *account, struct account_book *book, profile_st
     account->waiting_ns = 0;
 }
 
+void account_wait_between(struct account *account, struct account_book *book, profile_stack before, profile_stack stack)
+{
+    if (account->waiting_ns > 0) {
+        uint64_t half = (uint64_t)account->waiting_ns / 2;
+        add_wall(book, before, half);
+        account->waiting_ns -= (int64_t)half;
+    }
+    account_wait(account, book, stack);
+}
+
 static profile_stack unseen(struct account_book *book, profile_stack below, profile_frame frame)
 {
     profile_stack leaf = below;

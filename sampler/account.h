@@ -71,6 +71,12 @@ void account_run(struct account *account, struct account_book *book, uint64_t cp
 /* A stack in which the thread stands still: takes the waiting. */
 void account_wait(struct account *account, struct account_book *book, profile_stack stack);
 
+/* It stood still in one stack at the look before and stands in another one now. When
+ * it went on is not known, so each takes half. (Looks come apart while nothing runs,
+ * and close together again once something does: were all given to the later one, a
+ * short wait after a long one would have much of the long one's time.) */
+void account_wait_between(struct account *account, struct account_book *book, profile_stack before, profile_stack stack);
+
 /* The end of a window or of the thread, after a look: books every rest. last:
  * the stack it was last found in. */
 void account_settle(struct account *account, struct account_book *book, profile_stack last);

@@ -368,12 +368,15 @@ static void drain(const struct look *look, struct watched *watched, bool final)
 
 static void wait_in(const struct look *look, struct watched *watched, profile_stack stack)
 {
+    profile_stack before = watched->stood ? watched->stood_in : stack;
+    int64_t waiting = watched->account.waiting_ns;
+    if (waiting > 0) {
+        loop_time(look, watched, before, (uint64_t)waiting / 2);
+        loop_time(look, watched, stack, (uint64_t)waiting - (uint64_t)waiting / 2);
+    }
+    account_wait_between(&watched->account, look->book, before, stack);
     watched->stood = true;
     watched->stood_in = stack;
-    int64_t waiting = watched->account.waiting_ns;
-    if (waiting > 0)
-        loop_time(look, watched, stack, (uint64_t)waiting);
-    account_wait(&watched->account, look->book, stack);
     sampled(look, 0);
 }
 

@@ -120,6 +120,20 @@ START_TEST(waiting_goes_to_wall_only)
 }
 END_TEST
 
+START_TEST(a_wait_that_was_left_for_another_is_shared)
+{
+    account_look(&account, OPENED_NS + 1000, OPENED_CPU + 99);
+    account_wait_between(&account, &book, waiting[0], waiting[1]);
+    ck_assert_uint_eq(wall_of(waiting[0]), 450);
+    ck_assert_uint_eq(wall_of(waiting[1]), 451);
+    ck_assert_int_eq(account.waiting_ns, 0);
+    account_look(&account, OPENED_NS + 1010, OPENED_CPU + 129);
+    account_wait_between(&account, &book, waiting[0], waiting[1]);
+    ck_assert_int_eq(account.waiting_ns, -20);
+    ck_assert_uint_eq(wall_total(), 901);
+}
+END_TEST
+
 START_TEST(an_older_look_says_nothing)
 {
     account_look(&account, OPENED_NS + 1000, OPENED_CPU + 100);
@@ -412,7 +426,8 @@ Suite *suite_account(void)
 {
     const TTest *const tests[] = {
         a_tick_takes_what_is_outstanding_up_to_it, an_older_tick_takes_nothing, a_tick_may_be_newer_than_the_look,
-        waiting_goes_to_wall_only, an_older_look_says_nothing, noise_of_the_clocks_is_carried_over,
+        waiting_goes_to_wall_only, a_wait_that_was_left_for_another_is_shared, an_older_look_says_nothing,
+        noise_of_the_clocks_is_carried_over,
         what_is_not_recorded_is_not_booked, a_rest_is_spread_by_weight, a_rest_without_ticks_is_unseen_below_the_last_stack,
         unseen_is_not_stacked_on_itself, the_ticks_of_a_window_take_no_rest_of_the_next, settling_twice_books_once,
         rounding_keeps_the_sum, large_times_do_not_overflow, the_heaviest_stacks_stay_in_the_tally, a_life_between_two_looks,

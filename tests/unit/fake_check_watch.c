@@ -58,6 +58,18 @@ static void *stand_briefly(void *number)
     return NULL;
 }
 
+static int door[2];
+
+static void *stand_at_a_door(void *number)
+{
+    char knock;
+    tid_of[(intptr_t)number] = gettid();
+    ready++;
+    while (!stop && read(door[0], &knock, 1) == 1)
+        ready++;
+    return NULL;
+}
+
 static void *use_cpu(void *number)
 {
     uint64_t until = clock_self() + 20 * MS;
@@ -221,6 +233,34 @@ START_TEST(a_thread_that_waits_is_booked_where_it_stands)
     ck_assert_uint_ge(wall_of("wait") + total(METRIC_CPU) + ROUNDING, total(METRIC_WALL));
     ck_assert_uint_eq(window.counters.threads_peak, 1);
     (void)thread;
+}
+END_TEST
+
+/* Where it stood before and where it stands now have half each of what passed between. */
+START_TEST(a_wait_is_shared_with_the_one_before)
+{
+    begin(true);
+    ck_assert_int_eq(pipe(door), 0);
+    pthread_t thread = start_thread(stand_at_a_door, 0);
+    interpreter(STATE(0));
+    state(0, tid_of[0], 0, function(0, "first"));
+    usleep(1000); /* until it stands */
+    tick();
+    struct moment first = ticked;
+    usleep(20000);
+    ck_assert_int_eq(write(door[1], "", 1), 1);
+    while (ready < 2)
+        usleep(100);
+    usleep(1000);
+    state(0, tid_of[0], 0, function(1, "second"));
+    tick();
+    uint64_t least = ticked.before - first.after, most = ticked.after - first.before;
+    ck_assert_uint_ge(2 * wall_of("second"), least - MS); /* less its CPU time */
+    ck_assert_uint_le(2 * wall_of("second"), most);
+    ck_assert_uint_ge(wall_of("first"), wall_of("second"));
+    stop = 1;
+    ck_assert_int_eq(write(door[1], "", 1), 1);
+    pthread_join(thread, NULL);
 }
 END_TEST
 
@@ -517,8 +557,9 @@ END_TEST
 Suite *suite_watch(void)
 {
     const TTest *const tests[] = {
-        a_thread_that_waits_is_booked_where_it_stands, a_window_books_everything_and_the_next_begins_there, the_end_of_a_thread_is_booked,
-        a_slow_end_is_booked_once, a_thread_whose_state_comes_back_is_booked_once, a_broken_list_loses_nobody,
+        a_thread_that_waits_is_booked_where_it_stands, a_wait_is_shared_with_the_one_before,
+        a_window_books_everything_and_the_next_begins_there, the_end_of_a_thread_is_booked, a_slow_end_is_booked_once,
+        a_thread_whose_state_comes_back_is_booked_once, a_broken_list_loses_nobody,
         a_state_that_is_another_threads_by_now_is_not_read, a_life_between_two_ticks,
         a_thread_of_c_counts_from_the_first_sight_of_its_state, many_threads_come_and_go, nothing_is_read_after_the_end_of_reading,
         a_task_gets_the_time_of_its_thread, the_same_frames_without_a_task, overflow_has_no_twin,
