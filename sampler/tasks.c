@@ -23,9 +23,8 @@ enum {
 };
 
 struct running_loop {
-    uintptr_t loop, interp;
+    uintptr_t loop;
     profile_stack driver; /* PROFILE_ROOT: not known in this window yet */
-    bool sure;
     bool runs;            /* now */
 };
 
@@ -255,12 +254,12 @@ static struct running_loop *loop_of(struct tasks *tasks, uintptr_t loop)
     return NULL;
 }
 
-static struct running_loop *add_loop(struct tasks *tasks, uintptr_t loop, uintptr_t interp)
+static struct running_loop *add_loop(struct tasks *tasks, uintptr_t loop)
 {
     for (int i = 0; i < LOOPS_MAX; i++) {
         if (tasks->loop[i].loop)
             continue;
-        tasks->loop[i] = (struct running_loop){.loop = loop, .interp = interp};
+        tasks->loop[i] = (struct running_loop){.loop = loop};
         return &tasks->loop[i];
     }
     return NULL;
@@ -270,10 +269,8 @@ static struct running_loop *add_loop(struct tasks *tasks, uintptr_t loop, uintpt
  * of Python), what is known stays; at first it is the whole of it. */
 static void note_driver(struct running_loop *loop, const struct tasks_thread *thread)
 {
-    if (thread->driver == PROFILE_ROOT || (!thread->driver_sure && (loop->driver != PROFILE_ROOT || !thread->stands)))
-        return;
-    loop->driver = thread->driver;
-    loop->sure = thread->driver_sure;
+    if (thread->driver != PROFILE_ROOT && (thread->driver_sure || (loop->driver == PROFILE_ROOT && thread->stands)))
+        loop->driver = thread->driver;
 }
 
 static void look_at_loops(struct tasks *tasks, const struct tasks_thread *threads, uint32_t count)
@@ -286,7 +283,7 @@ static void look_at_loops(struct tasks *tasks, const struct tasks_thread *thread
         uintptr_t address = asyncio_running_loop(tasks->options.target, threads[i].tstate);
         struct running_loop *loop = loop_of(tasks, address);
         if (!loop && address)
-            loop = add_loop(tasks, address, threads[i].interp);
+            loop = add_loop(tasks, address);
         if (!loop)
             continue;
         loop->runs = true;
