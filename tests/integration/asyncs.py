@@ -373,7 +373,7 @@ def check_law(truth, found, births_apart=True, period=s.PERIOD, figure=0.01):
         us = 1e6 * seconds
         got = s.total(found, lambda c, k=kind: any(n == "life_" + k for n in c.names))
         abreast = max(1, us / (1e6 * truth["seconds"]))
-        allowed = max(figure * us, h.STANDARD_ERRORS * (us * period) ** 0.5 if births_apart else 0, 0.5 * period * abreast)
+        allowed = max(figure * us, h.STANDARD_ERRORS * (us * period) ** 0.5 if births_apart else period * abreast)
         need(abs(got - us) <= allowed, "%s: %.3f s of %.3f (± %.3f); found: %s", kind, got / 1e6, seconds, allowed / 1e6,
              s.show(s.holding(found, "life_" + kind)))
         notes.append("%s %.4f" % (kind, got / us))
