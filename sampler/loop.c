@@ -24,6 +24,8 @@
 
 enum {
     JITTER_PERCENT = 20,
+    SLOWER = 8,           /* an idle tick comes so much of its interval later than the one before: ticks that came apart
+                             faster would fall into step with a program of two waits, and miss the short one */
     RESEAL_SECONDS = 5,   /* until a window that could not be sealed is tried again */
     HASTE_MS = 2,         /* between two ticks while asyncio is being imported */
     POLL_SOON_MS = 1,     /* looking for the runtime: in the first second ... */
@@ -229,7 +231,7 @@ static uint64_t jittered(uint64_t interval)
     return interval - span / 2 + (span ? next_random() % span : 0);
 }
 
-/* While the application uses no CPU, twice as long after each tick, up to the
+/* While the application uses no CPU, an eighth longer after each tick, up to the
  * minimum rate; at the full rate again as soon as it does. */
 static void back_off(void)
 {
@@ -239,7 +241,7 @@ static void back_off(void)
     bool idle = (int64_t)used < IDLE_CPU_US * 1000;
     loop.process_cpu = process;
     loop.own_cpu = own;
-    loop.interval_ns = idle && longest > shortest ? loop.interval_ns * 2 : shortest;
+    loop.interval_ns = idle && longest > shortest ? loop.interval_ns + loop.interval_ns / SLOWER : shortest;
     if (longest > shortest && loop.interval_ns > longest)
         loop.interval_ns = longest;
 }

@@ -14,6 +14,8 @@
 #define UNIT 2              /* bytes of a code unit */
 #define UNITS_MAX (1 << 28) /* a larger ob_size is garbage */
 #define ADDRESS_LOWEST 4096u
+#define NOT_HASHED UINT64_MAX /* in a str: nobody has asked for its hash yet */
+#define NAME_WORDS 8          /* of a name's characters that stand in for its hash */
 
 /* Objects/locations.md: first byte of an entry is 1cccclll. */
 #define ENTRY_MARK 0x80
@@ -50,21 +52,38 @@ static uint64_t finish(uint64_t hash)
     return hash ^ hash >> 31;
 }
 
-/* Where code objects carry no version of their own, the qualname's hash stands
- * in: a hash of its characters, kept in the str. */
-static bool content_word(const struct layout *layout, const struct py_code *code, uint64_t *word)
+/* The characters of a name that was never hashed (code.replace with a fresh one), as
+ * far as they are looked at. */
+static bool name_word(const struct py_target *target, uintptr_t name, uint64_t *word)
 {
-    if (layout->code_version != LAYOUT_NONE) {
+    uint64_t characters[NAME_WORDS] = {0};
+    struct py_str str;
+    if (!objects_str(target, name, &str))
+        return false;
+    size_t bytes = (size_t)str.length * str.kind;
+    if (!guard_copy(characters, str.data, bytes < sizeof characters ? bytes : sizeof characters))
+        return false;
+    *word = bytes;
+    for (size_t i = 0; i < NAME_WORDS; i++)
+        *word = finish(*word ^ characters[i]);
+    return true;
+}
+
+/* Where code objects carry no version of their own, the qualname's hash stands
+ * in: a hash of its characters, kept in the str once somebody asked for it. */
+static bool content_word(const struct py_target *target, const struct py_code *code, uint64_t *word)
+{
+    if (target->layout.code_version != LAYOUT_NONE) {
         *word = code->version;
         return true;
     }
-    return guard_word(code->qualname + (uintptr_t)layout->str_hash, word);
+    return guard_word(code->qualname + (uintptr_t)target->layout.str_hash, word) && (*word != NOT_HASHED || name_word(target, code->qualname, word));
 }
 
-static bool identify(const struct layout *layout, struct py_code *code)
+static bool identify(const struct py_target *target, struct py_code *code)
 {
     uint64_t content, hash;
-    if (!content_word(layout, code, &content))
+    if (!content_word(target, code, &content))
         return false;
     /* A sum of products with odd constants: they do not wait for each other. */
     hash = code->address * 0x9e3779b97f4a7c15u + content * 0xd1342543de82ef95u + code->filename * 0xaf251af3b0f025b5u +
@@ -114,7 +133,7 @@ bool code_read(const struct py_target *target, uintptr_t address, struct py_code
     if (!may_be_object(code->filename) || !may_be_object(code->name) || !may_be_object(code->qualname) ||
         !may_be_object(code->linetable))
         return false;
-    return identify(layout, code);
+    return identify(target, code);
 }
 
 /* A frame that was only just pushed stands at (3.13+) or before the first unit. */
