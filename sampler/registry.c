@@ -398,6 +398,7 @@ struct reading {
     uintptr_t awaited;
     uint64_t hash, shape;
     uint32_t links;
+    uintptr_t innermost; /* qualified name of the innermost function */
 };
 
 static bool read_once(struct registry *registry, const struct registered *task, struct reading *reading, bool keep)
@@ -415,6 +416,7 @@ static bool read_once(struct registry *registry, const struct registered *task, 
         reading->hash = mix_coro(reading->hash, &coro);
         reading->shape = mix_place(reading->shape, &coro);
         reading->links++;
+        reading->innermost = coro.code.qualname;
         if (keep && !add_link(registry, &coro))
             walk.end = COROS_LIMIT;
     }
@@ -651,6 +653,7 @@ static void read_anew(struct registry *registry, uint32_t index, uint64_t glance
     if (task->shape != reading.shape || task->status != status)
         task->kept_stack = PROFILE_ROOT;
     task->shape = reading.shape;
+    task->aggregate = task->status == TASK_WAITING ? (uint8_t)awaiters_aggregate(registry->target, reading.innermost) : 0;
     registry->has_unhooked |= reading.future.python;
     if (task->status == TASK_TORN) {
         task->glance = 0;
@@ -751,6 +754,19 @@ bool registry_need_links(struct registry *registry, uint32_t index)
     task->first_link = first;
     task->links = (uint16_t)(registry->links - first);
     return true;
+}
+
+void registry_check_aggregate(struct registry *registry, uint32_t index)
+{
+    struct registered *task = &registry->tasks[index];
+    struct coro innermost;
+    if (!task->aggregate || task->status != TASK_WAITING || !registry_need_links(registry, index) ||
+        !coros_read(registry->target, registry->link[task->first_link + task->links - 1].coro, &innermost) ||
+        !awaiters_members_are_done(registry->target, asyncios_at(task->asyncio), task->aggregate, innermost.frame, &innermost.code))
+        return;
+    task->status = TASK_READY;
+    task->kept_stack = PROFILE_ROOT;
+    task->glance = 0; /* it is read anew until it has gone on */
 }
 
 bool registry_has_unhooked(const struct registry *registry)

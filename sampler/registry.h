@@ -90,6 +90,7 @@ struct registered {
     uint32_t first_link;   /* see registry_need_links */
     uint16_t links;
     bool linked;           /* in `round` */
+    uint8_t aggregate;     /* awaiters_aggregate() of its innermost function */
 };
 _Static_assert(sizeof(struct registered) == 192, "three cache lines");
 
@@ -121,6 +122,9 @@ void registry_read(struct registry *registry, uint32_t index);
 void registry_read_some(struct registry *registry, uint32_t first, uint32_t until);
 /* Has the links of a task that was read in memory. False: it has changed since. */
 bool registry_need_links(struct registry *registry, uint32_t index);
+/* A leaf that waits in wait() or in a TaskGroup none of whose members is pending is
+ * TASK_READY, whatever future it waits for. */
+void registry_check_aggregate(struct registry *registry, uint32_t index);
 /* Whether a task was met whose making cannot be hooked: one written in Python. */
 bool registry_has_unhooked(const struct registry *registry);
 /* Whether a pending task that was read in this round is what it waits for: then it is no leaf. */

@@ -19,6 +19,7 @@ enum {
     LONGEST_PAUSE_MS = 1000, /* ... but after this at the latest */
     AHEAD = 8,               /* of the task that is looked at, another one is fetched */
     SHAPES = 1024,           /* stacks of chains that tasks have in common; a power of two */
+    FIRST_STILLS = 64,
     STILL_MOST = 1 << 16     /* entries of what is repeated while nothing runs */
 };
 
@@ -57,6 +58,7 @@ struct tasks {
     uint64_t due_ns;
     uint64_t listed_ns;      /* when all tasks were looked up last; 0: to be done at the next tick */
     uint64_t checked_ns;     /* when the hooks were */
+    uint64_t orphans;        /* tasks that ended while they carried time: placed without ancestry */
     uint64_t lost, skipped;  /* as counted so far */
     uint64_t random;
     profile_frame *tail;     /* scratch: frames of a stack that is cut */
@@ -65,13 +67,14 @@ struct tasks {
         profile_stack stack;
         uint64_t shares;     /* of LINEAGE_ALL */
     } *still;
-    uint32_t stills;
+    uint32_t stills, still_room;
     uint32_t leaves;
     profile_stack run_stack; /* neighbours are often alike: what was added to this one last, */
     uint64_t run_ns;         /* and is still to be passed on */
     struct shape shape[SHAPES];
     uint64_t clocks, threads; /* sum of the threads' CPU clocks at the last full tick, and how many there were */
     bool repeatable;
+    bool before_known;       /* `still` has all leaves of the last tick, but for those that carry their time */
 };
 
 static bool find_driver(void *context, uintptr_t loop, profile_stack *stack);
@@ -86,10 +89,9 @@ struct tasks *tasks_new(const struct tasks_options *options, uint64_t now)
     tasks->random = now | 1;
     tasks->registry = registry_new(options->target);
     tasks->tail = mem_alloc(options->depth * sizeof *tasks->tail);
-    tasks->still = mem_alloc(STILL_MOST * sizeof *tasks->still);
     if (tasks->registry)
         tasks->lineage = lineage_new(tasks->registry, options->creators, find_driver, tasks);
-    if (tasks->lineage && tasks->tail && tasks->still)
+    if (tasks->lineage && tasks->tail)
         return tasks;
     tasks_free(tasks);
     return NULL;
@@ -224,11 +226,32 @@ static int asyncio_of(const struct tasks *tasks, uintptr_t task)
     return only;
 }
 
+/* Until now its time is accounted for; not: it comes with the next reading. */
+static uint64_t take_ns(const struct tasks *tasks, struct registered *task, uint64_t now)
+{
+    uint64_t since = task->read_ns ? task->read_ns : tasks->last_ns;
+    task->read_ns = 0;
+    return now > since ? now - since : 0;
+}
+
+/* It has ended, and carries time that no reading took. */
+static void add_carried(struct tasks *tasks, struct registered *task)
+{
+    if (!task->read_ns || task->kept_stack == PROFILE_ROOT)
+        return;
+    uint64_t ns = take_ns(tasks, task, tasks->last_ns);
+    profile_add(tasks->stacks->profile, task->kept_stack, METRIC_TASK, ns);
+    tasks->orphans++;
+}
+
 static void take_births(struct tasks *tasks)
 {
     struct birth birth;
     while (births_next(&birth)) {
         int asyncio = tasks->options.metric ? asyncio_of(tasks, birth.task) : -1; /* else nobody would read them, and see them end */
+        uint32_t before = registry_find(tasks->registry, birth.task);
+        if (before != NO_TASK)
+            add_carried(tasks, registry_at(tasks->registry, before));
         if (asyncio >= 0)
             registry_born(tasks->registry, &birth, (uint8_t)asyncio);
         tasks->repeatable = false;
@@ -407,15 +430,26 @@ static bool are_known(struct tasks *tasks, const struct registered *task, const 
 }
 
 /* To be repeated while nothing runs; neighbours are often alike. */
+static bool grow_still(struct tasks *tasks)
+{
+    uint32_t room = tasks->still_room ? tasks->still_room * 2 : FIRST_STILLS;
+    void *more = room <= STILL_MOST ? mem_realloc(tasks->still, room * sizeof *tasks->still) : NULL;
+    if (!more)
+        return false;
+    tasks->still = more;
+    tasks->still_room = room;
+    return true;
+}
+
 static void note_still(struct tasks *tasks, profile_stack stack, uint32_t share)
 {
     if (tasks->stills && tasks->still[tasks->stills - 1].stack == stack)
         tasks->still[tasks->stills - 1].shares += share;
-    else if (tasks->stills < STILL_MOST) {
+    else if (tasks->stills < tasks->still_room || grow_still(tasks)) {
         tasks->still[tasks->stills].stack = stack;
         tasks->still[tasks->stills++].shares = share;
     } else
-        tasks->repeatable = false;
+        tasks->repeatable = tasks->before_known = false;
 }
 
 static void end_run(struct tasks *tasks)
@@ -434,13 +468,6 @@ static void add_time(struct tasks *tasks, profile_stack stack, uint64_t ns, uint
     note_still(tasks, stack, share);
 }
 
-/* Until now its time is accounted for; not: it comes with the next reading. */
-static uint64_t take_ns(const struct tasks *tasks, struct registered *task, uint64_t now)
-{
-    uint64_t since = task->read_ns ? task->read_ns : tasks->last_ns;
-    task->read_ns = 0;
-    return now > since ? now - since : 0;
-}
 
 static void carry(struct tasks *tasks, struct registered *task)
 {
@@ -448,6 +475,18 @@ static void carry(struct tasks *tasks, struct registered *task)
         task->read_ns = tasks->last_ns;
     tasks->repeatable = false;
 }
+
+/* Should it end before it can be placed, its time stands on its own chain. */
+static void carry_leaf(struct tasks *tasks, uint32_t index, profile_stack driver)
+{
+    struct registered *task = registry_at(tasks->registry, index);
+    if (driver != PROFILE_ROOT && task->kept_stack == PROFILE_ROOT && registry_need_links(tasks->registry, index)) {
+        task->kept_base = driver;
+        task->kept_stack = make_stack(tasks, task, driver);
+    }
+    carry(tasks, task);
+}
+
 
 /* On its only base: the stack that it had last, if neither changed. */
 static bool keep_stack(struct tasks *tasks, struct registered *task, const struct base *base)
@@ -501,7 +540,7 @@ static void add_or_carry(struct tasks *tasks, uint32_t index, struct window *win
     if (known && lineage_is_proven(tasks->lineage, index) && add_leaf(tasks, index, window, now))
         return;
     window->counters.task_postponed += known;
-    carry(tasks, task);
+    carry_leaf(tasks, index, loop->driver);
 }
 
 /* --- circles --- */
@@ -568,6 +607,8 @@ static void place_all(struct tasks *tasks)
     for (uint32_t i = 0; i < registry_count(tasks->registry); i++) {
         const struct registered *task = registry_at(tasks->registry, i);
         fetch(task + AHEAD);
+        if (is_leaf(tasks, task))
+            registry_check_aggregate(tasks->registry, i);
         if (is_leaf(tasks, task) || task->status == TASK_RUNNING)
             lineage_of(tasks->lineage, i, &bases);
     }
@@ -589,6 +630,7 @@ static void add_all_time(struct tasks *tasks, struct window *window, uint64_t no
 {
     bool circles = lineage_has_circles(tasks->lineage);
     tasks->stills = tasks->leaves = 0;
+    tasks->before_known = true;
     for (uint32_t i = 0; i < registry_count(tasks->registry); i++) {
         struct registered *task = registry_at(tasks->registry, i);
         if (is_leaf(tasks, task)) {
@@ -596,6 +638,8 @@ static void add_all_time(struct tasks *tasks, struct window *window, uint64_t no
         } else if (task->status == TASK_TORN) {
             window->counters.task_postponed++;
             carry(tasks, task);
+        } else if (task->status == TASK_GONE) {
+            add_carried(tasks, task);
         } else if (task->status == TASK_RUNNING || !circles || !registry_awaits_task(tasks->registry, task)) {
             take_ns(tasks, task, now);
         }
@@ -619,11 +663,18 @@ static bool nothing_ran(struct tasks *tasks, const struct tasks_thread *threads,
     return same;
 }
 
-static void repeat(struct tasks *tasks, struct window *window, uint64_t now)
+/* The leaves of the last tick, until then. */
+static void go_on(struct tasks *tasks, uint64_t until)
 {
-    uint64_t ns = now > tasks->last_ns ? now - tasks->last_ns : 0;
+    uint64_t ns = until > tasks->last_ns ? until - tasks->last_ns : 0;
     for (uint32_t i = 0; i < tasks->stills; i++)
         profile_add(tasks->stacks->profile, tasks->still[i].stack, METRIC_TASK, (uint64_t)((__uint128_t)ns * tasks->still[i].shares / LINEAGE_ALL));
+    tasks->last_ns = until;
+}
+
+static void repeat(struct tasks *tasks, struct window *window, uint64_t now)
+{
+    go_on(tasks, now);
     window->counters.samples += tasks->leaves;
     window->counters.task_repeats++;
 }
@@ -633,6 +684,8 @@ static void count_losses(struct tasks *tasks, struct window *window)
     uint64_t lost = births_lost(), skipped = registry_skipped(tasks->registry);
     window->counters.dropped[DROP_creator_unknown] += lost - tasks->lost;
     window->counters.tasks_skipped += skipped - tasks->skipped;
+    window->counters.dropped[DROP_torn_awaiter] += tasks->orphans;
+    tasks->orphans = 0;
     tasks->lost = lost;
     tasks->skipped = skipped;
     if (registry_count(tasks->registry) > window->counters.tasks_peak)
@@ -642,6 +695,8 @@ static void count_losses(struct tasks *tasks, struct window *window)
 static void read_all(struct tasks *tasks, const struct tasks_thread *threads, uint32_t count, struct window *window, uint64_t now)
 {
     uint64_t cpu = clock_self();
+    if (tasks->before_known && now > tasks->last_ns)
+        go_on(tasks, tasks->last_ns + (now - tasks->last_ns) / 2);
     tasks->repeatable = true;
     registry_begin_round(tasks->registry);
     lineage_begin_round(tasks->lineage, tasks->stacks);
@@ -711,7 +766,7 @@ void tasks_forget_stacks(struct tasks *tasks)
         tasks->loop[i].driver = PROFILE_ROOT;
     for (uint32_t i = 0; i < registry_count(tasks->registry); i++)
         registry_at(tasks->registry, i)->kept_stack = PROFILE_ROOT;
-    tasks->repeatable = false;
+    tasks->repeatable = tasks->before_known = false;
     tasks->stills = 0;
     memset(tasks->shape, 0, sizeof tasks->shape);
 }

@@ -2,13 +2,14 @@
  *
  * tasks: the tick over all asyncio tasks, for the metric `task`.
  *
- * Every pending task that neither runs nor waits for another task is a leaf; each
- * tick it gets the time since it was read last, on its stacked stack (sampler/
- * lineage.h). One that was not there at the tick before gets the time since then:
- * what is missed of tasks that ended since is made good by that, on average exactly,
- * whatever their lifetimes. (From its birth on only, tasks would lose half a tick
- * each.) What could not be read in one piece is counted, and its time comes with
- * the next reading.
+ * Every pending task that neither runs nor waits for another task is a leaf. Of the
+ * time between two ticks each leaf of the first gets half, on the stacked stack that
+ * it had (sampler/lineage.h), and each leaf of the second the other half, on the one
+ * that it has: when it went on, was born or ended between them is not known, so the
+ * sums are right on average, whatever the lifetimes and however far apart the ticks.
+ * (Since its birth only, each task would lose half a tick.) What could not be read in
+ * one piece is counted, and its time comes with the next reading; should it have ended
+ * by then, on its own chain without those that it stood on (torn_awaiter).
  *
  * A running task is not ticked here: its time is its thread's (profile_twin), in
  * the stack that its thread was seen in.

@@ -288,6 +288,39 @@ bool awaiters_next(struct awaiters_walk *walk, struct awaiter *awaiter)
 
 /* --- aggregates --- */
 
+/* A local variable, or an attribute of the object in it, that is the set of members. */
+static const struct {
+    const char *function, *local, *attribute;
+} aggregates[] = {
+    {"_wait", "fs", NULL},
+    {"TaskGroup.__aexit__", "self", "_tasks"}, /* up to 3.12 */
+    {"TaskGroup._aexit", "self", "_tasks"},
+};
+
+int awaiters_aggregate(const struct py_target *target, uintptr_t qualname)
+{
+    for (size_t i = 0; i < sizeof aggregates / sizeof aggregates[0]; i++)
+        if (containers_is_text(target, qualname, aggregates[i].function))
+            return (int)i + 1;
+    return 0;
+}
+
+bool awaiters_members_are_done(const struct py_target *target, const struct asyncio *asyncio, int aggregate, uintptr_t frame,
+                               const struct py_code *code)
+{
+    struct set_walk walk;
+    enum future_state state;
+    uintptr_t member, set = containers_local(target, frame, code, aggregates[aggregate - 1].local);
+    if (set && aggregates[aggregate - 1].attribute)
+        set = containers_attribute(target, set, aggregates[aggregate - 1].attribute);
+    if (!set || !containers_set_begin(&walk, target, set) || walk.slots > MEMBERS_LOOKED_AT)
+        return false;
+    while (containers_set_next(&walk, &member))
+        if (!asyncio_state(target, asyncio, member, &state) || state == FUTURE_PENDING)
+            return false;
+    return true;
+}
+
 bool awaiters_aggregate_is_done(const struct py_target *target, const struct asyncio *asyncio, uintptr_t future)
 {
     struct items members;

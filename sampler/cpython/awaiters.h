@@ -64,6 +64,14 @@ bool awaiters_next(struct awaiters_walk *walk, struct awaiter *awaiter);
  * life (gather's, wait's, shield's): all whose callback it is lead there. 0: no such. */
 uintptr_t awaiters_between(const struct py_target *target, uintptr_t callback);
 
+/* The number of the function of this qualified name (a str), if it is one that waits for members of its own with a
+ * plain future: wait() and TaskGroup; 0: another. */
+int awaiters_aggregate(const struct py_target *target, uintptr_t qualname);
+/* Whether none of the members that a frame of such a function waits for is pending:
+ * then its task only waits for the loop. */
+bool awaiters_members_are_done(const struct py_target *target, const struct asyncio *asyncio, int aggregate, uintptr_t frame,
+                               const struct py_code *code);
+
 /* Whether the future that a task waits for is an aggregate (gather's outer future)
  * none of whose members is pending: the task only waits for the loop. */
 bool awaiters_aggregate_is_done(const struct py_target *target, const struct asyncio *asyncio, uintptr_t future);
