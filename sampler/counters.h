@@ -22,7 +22,7 @@ enum drop_reason {
 
 /* Limits that can bite; the metadata's limits{} shows those that did. */
 #define LIMITS(X) \
-    X(depth) X(memory) X(spool) X(threads) X(interpreters) X(timers) X(names) X(records) X(signals_blocked) X(alternate_stack)
+    X(depth) X(memory) X(spool) X(threads) X(interpreters) X(loops) X(timers) X(names) X(records) X(signals_blocked) X(alternate_stack)
 
 enum limit {
 #define X(name) LIMIT_##name,

@@ -21,6 +21,8 @@ enum { /* registered.flags */
 
 enum {
     FIRST_ROOM = 1024,
+    SHRINK_FROM = 16384,  /* room of an array of which, ... */
+    SHRINK_AFTER = 64,    /* ... so many rounds long, less than an eighth was used */
     CIRCLES_MOST = 4096,
     CUTS_APART = 31 /* awaiters of one task that can be left out one by one; those behind only together */
 };
@@ -39,6 +41,7 @@ struct lineage {
     uint32_t *order;   /* tasks as they were PLACED: whoever stands on another comes after it */
     uint32_t placed, order_room;
     uint32_t circles;
+    uint32_t unused;   /* rounds in which little of the arrays was used */
     uint32_t last_made; /* NO_TASK: none yet */
     bool leaves_ended;
     bool bearing, stale; /* some are BEARS, STALE */
@@ -63,8 +66,24 @@ void lineage_free(struct lineage *lineage)
     mem_free(lineage);
 }
 
+/* Some time after a burst of tasks the arrays are given back. */
+static void shrink(struct lineage *lineage)
+{
+    bool large = lineage->bases_room > SHRINK_FROM || lineage->order_room > SHRINK_FROM;
+    bool used = lineage->bases * 8 > lineage->bases_room || lineage->placed * 8 > lineage->order_room;
+    lineage->unused = large && !used ? lineage->unused + 1 : 0;
+    if (lineage->unused < SHRINK_AFTER)
+        return;
+    mem_free(lineage->base);
+    mem_free(lineage->order);
+    lineage->base = NULL;
+    lineage->order = NULL;
+    lineage->bases_room = lineage->order_room = lineage->unused = 0;
+}
+
 void lineage_begin_round(struct lineage *lineage, struct stacks *stacks)
 {
+    shrink(lineage);
     lineage->stacks = stacks;
     lineage->round++;
     lineage->bases = lineage->opened = lineage->placed = lineage->circles = 0;

@@ -54,7 +54,7 @@ static struct {
     uint64_t window_process_cpu, window_own_cpu, own_cpu_before; /* at the window's start; of earlier threads of ours */
     uint64_t random;
     bool had_sample, over, stopped /* the runtime ends: reading has stopped */, precise_known, precise, paused, unjoined;
-    uint64_t codes_overflows, profile_overflows;
+    uint64_t codes_overflows, profile_overflows, refused;
 } loop;
 
 static struct loop_options options;
@@ -128,8 +128,9 @@ static void update_window(void)
     loop.codes_overflows = overflows;
     overflows = profile_overflows(loop.profile);
     counters->dropped[DROP_table_full] += overflows - loop.profile_overflows;
-    counters->limits[LIMIT_memory] += overflows - loop.profile_overflows;
     loop.profile_overflows = overflows;
+    counters->limits[LIMIT_memory] += mem_refused() - loop.refused;
+    loop.refused = mem_refused();
 }
 
 static void intern_markers(void)

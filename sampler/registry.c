@@ -15,7 +15,8 @@ enum {
     UNBORN_ROUNDS = 100,   /* until an object whose __init__ does not end is no task */
     CHAIN_LONGEST = 16384, /* coroutines of one task */
     SHARED = 256,          /* futures between tasks that are remembered within a round; a power of two */
-    FIRST_ROOM = 256
+    FIRST_ROOM = 256,
+    SHRINK_FROM = 16384,   /* room for so many tasks, of which an eighth is used: a quarter is kept */
 };
 
 /* How the edges of a task that has not changed are found again. */
@@ -339,6 +340,32 @@ void registry_begin_round(struct registry *registry)
     take_late(registry);
 }
 
+static void shrink_array(void **array, uint32_t *room, uint32_t most, size_t size)
+{
+    void *moved = *room > most ? mem_realloc(*array, most * size) : NULL;
+    if (!moved)
+        return;
+    *array = moved;
+    *room = most;
+}
+
+/* After a burst of tasks their memory is given back. True: the indexes were made anew. */
+static bool shrink(struct registry *registry)
+{
+    uint32_t room = registry->room / 4;
+    if (registry->room <= SHRINK_FROM || registry->count * 8 > registry->room)
+        return false;
+    shrink_array((void **)&registry->tasks, &registry->room, room, sizeof *registry->tasks);
+    shrink_array((void **)&registry->link, &registry->links_room, room, sizeof *registry->link);
+    shrink_array((void **)&registry->edge, &registry->edges_room, room, sizeof *registry->edge);
+    uint32_t slots = registry->slots;
+    registry->slots = 0; /* any number is more */
+    if (grow_indexes(registry))
+        return true;
+    registry->slots = slots;
+    return false;
+}
+
 void registry_end_round(struct registry *registry)
 {
     uint32_t kept = 0;
@@ -352,7 +379,8 @@ void registry_end_round(struct registry *registry)
             registry->tasks[kept++] = registry->tasks[i];
     }
     registry->count = kept;
-    index_all(registry);
+    if (!shrink(registry))
+        index_all(registry);
     registry->round++; /* edges are indices: they are void */
 }
 

@@ -58,6 +58,7 @@ struct tasks {
     uint64_t due_ns;
     uint64_t listed_ns;      /* when all tasks were looked up last; 0: to be done at the next tick */
     uint64_t checked_ns;     /* when the hooks were */
+    uint64_t loops_refused, interpreters_refused; /* found no place, since the last count */
     uint64_t orphans;        /* tasks that ended while they carried time: placed without ancestry */
     uint64_t lost, skipped;  /* as counted so far */
     uint64_t random;
@@ -184,6 +185,7 @@ static void look_at_interpreters(struct tasks *tasks, const struct tasks_thread 
         tasks->interpreter[i].seen = false;
     for (uint32_t i = 0; i < count; i++) {
         struct interpreter *interpreter = interpreter_of(tasks, threads[i].interp);
+        tasks->interpreters_refused += !interpreter;
         if (!interpreter || interpreter->seen)
             continue;
         interpreter->seen = true;
@@ -305,8 +307,8 @@ static void look_at_loops(struct tasks *tasks, const struct tasks_thread *thread
             continue;
         uintptr_t address = asyncio_running_loop(tasks->options.target, threads[i].tstate);
         struct running_loop *loop = loop_of(tasks, address);
-        if (!loop && address)
-            loop = add_loop(tasks, address);
+        if (!loop && address && !(loop = add_loop(tasks, address)))
+            tasks->loops_refused++;
         if (!loop)
             continue;
         loop->runs = true;
@@ -685,7 +687,9 @@ static void count_losses(struct tasks *tasks, struct window *window)
     window->counters.dropped[DROP_creator_unknown] += lost - tasks->lost;
     window->counters.tasks_skipped += skipped - tasks->skipped;
     window->counters.dropped[DROP_torn_awaiter] += tasks->orphans;
-    tasks->orphans = 0;
+    window->counters.limits[LIMIT_loops] += tasks->loops_refused;
+    window->counters.limits[LIMIT_interpreters] += tasks->interpreters_refused;
+    tasks->orphans = tasks->loops_refused = tasks->interpreters_refused = 0;
     tasks->lost = lost;
     tasks->skipped = skipped;
     if (registry_count(tasks->registry) > window->counters.tasks_peak)
