@@ -14,9 +14,10 @@ enum { /* registered.flags */
     NO_CREATOR = 2,  /* its creator closes a circle: left out */
     LACKS = 4,       /* it was made by a coroutine, which one of the living cannot be told */
     BEARS = 8,       /* others stand on it */
-    STALE = 16,      /* it changed since it was read, or one that it stands on did */
+    STALE = 16,      /* what it stands on is not what it was when it was read, or cannot be told */
     WHOLE = 32,      /* the stacks with its own chain were made */
-    LEAFY = 64       /* a leaf or a running task stands on it, or it is one */
+    LEAFY = 64,      /* a leaf or a running task stands on it, or it is one */
+    MOVED = 128      /* it is not as it was when it was read */
 };
 
 enum {
@@ -557,7 +558,7 @@ static bool stands_on_stale(const struct lineage *lineage, const struct register
 {
     const struct edge *edges = registry_edges(lineage->registry, task);
     for (uint32_t i = 0; i < task->edges; i++)
-        if (!is_cut(task, i) && has(lineage, edges[i].awaiter, STALE))
+        if (!is_cut(task, i) && has(lineage, edges[i].awaiter, task->edges_proven ? STALE : STALE | MOVED))
             return true;
     return task->creator != NO_TASK && has(lineage, task->creator, STALE);
 }
@@ -568,8 +569,10 @@ void lineage_prove(struct lineage *lineage)
         return;
     for (uint32_t i = 0; i < lineage->placed; i++) {
         struct registered *task = at(lineage, lineage->order[i]);
-        if (task->flags & BEARS && !registry_is_as_read(lineage->registry, lineage->order[i]))
-            mark_stale(lineage, task);
+        if (task->flags & BEARS && !registry_is_as_read(lineage->registry, lineage->order[i])) {
+            task->flags |= MOVED;
+            lineage->stale = true;
+        }
         if (lineage->stale && stands_on_stale(lineage, task))
             task->flags |= STALE;
     }

@@ -16,6 +16,8 @@ enum {
     CHAIN_LONGEST = 16384, /* coroutines of one task */
     SHARED = 256,          /* futures between tasks that are remembered within a round; a power of two */
     FIRST_ROOM = 256,
+    REREADINGS = 4,        /* one within the other */
+    PROVEN_MOST = 4,       /* awaiters looked at again as soon as a task's edges were read */
     SHRINK_FROM = 16384,   /* room for so many tasks, of which an eighth is used: a quarter is kept */
 };
 
@@ -55,6 +57,7 @@ struct registry {
     uint64_t order, skipped;
     bool gone;                   /* some are TASK_GONE */
     bool has_unhooked;
+    uint32_t rereadings;
     bool awaits;                 /* some wait for another task, in this round */
     struct late *late;           /* births to be taken at the end of the round */
     struct shared shared[SHARED];
@@ -600,6 +603,7 @@ static void find_edges(struct registry *registry, uint32_t index)
 {
     struct registered *task = &registry->tasks[index];
     struct future future;
+    task->edges_proven = false;
     task->edges = 0;
     if (task->kept == KEPT_NONE || (task->kept == KEPT_DIRECT && find_direct(registry, index)))
         return;
@@ -647,6 +651,34 @@ static bool read_whole(struct registry *registry, struct registered *task, struc
     return false;
 }
 
+static bool is_waiting_as_read(struct registry *registry, const struct edge *edge)
+{
+    const struct registered *awaiter = &registry->tasks[edge->awaiter];
+    return awaiter->round == registry->round && awaiter->waiter == edge->through && registry_need_links(registry, edge->awaiter) &&
+           registry_is_as_read(registry, edge->awaiter);
+}
+
+/* What is new is often short-lived, and so is what its awaiters do: they are looked
+ * at again at once, not only at the end of the round; one that has moved on since it
+ * was read in this round is read anew. */
+static void prove_edges(struct registry *registry, uint32_t index)
+{
+    uint32_t edges = registry->tasks[index].edges;
+    bool proven = edges > 0 && edges <= PROVEN_MOST;
+    for (uint32_t i = 0; i < edges && proven; i++) {
+        const struct edge edge = registry_edges(registry, &registry->tasks[index])[i];
+        proven = is_waiting_as_read(registry, &edge);
+        if (!proven && registry->tasks[edge.awaiter].round == registry->round && registry->rereadings < REREADINGS) {
+            registry->rereadings++;
+            registry->tasks[edge.awaiter].round--;
+            registry_read(registry, edge.awaiter);
+            registry->rereadings--;
+            proven = is_waiting_as_read(registry, &edge);
+        }
+    }
+    registry->tasks[index].edges_proven = proven;
+}
+
 /* A task whose making is not hooked is first met as what another one waits for. */
 static void add_awaited(struct registry *registry, uint32_t index, const struct asyncio *asyncio)
 {
@@ -665,6 +697,7 @@ static void read_anew(struct registry *registry, uint32_t index, uint64_t glance
     task->round = registry->round;
     task->linked = true;
     task->edges = task->links = 0;
+    task->edges_proven = false;
     task->glance = 0;
     task->first_link = registry->links;
     if (!read_whole(registry, task, &reading, glance)) {
@@ -688,6 +721,7 @@ static void read_anew(struct registry *registry, uint32_t index, uint64_t glance
         return;
     }
     read_edges(registry, index, asyncio, &reading.future);
+    prove_edges(registry, index);
     add_awaited(registry, index, asyncio);
 }
 

@@ -89,7 +89,8 @@ struct registered {
     maker_id *makers;      /* of its creator, innermost first */
     uint32_t first_link;   /* see registry_need_links */
     uint16_t links;
-    bool linked;           /* in `round` */
+    bool linked : 1;       /* in `round` */
+    bool edges_proven : 1; /* right after its edges were read, all of its awaiters still were as they had been read */
     uint8_t aggregate;     /* awaiters_aggregate() of its innermost function */
 };
 _Static_assert(sizeof(struct registered) == 192, "three cache lines");

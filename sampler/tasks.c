@@ -20,6 +20,7 @@ enum {
     AHEAD = 8,               /* of the task that is looked at, another one is fetched */
     SHAPES = 1024,           /* stacks of chains that tasks have in common; a power of two */
     FIRST_STILLS = 64,
+    SECONDS_MOST = 128,      /* leaves looked at once more in a tick */
     STILL_MOST = 1 << 16     /* entries of what is repeated while nothing runs */
 };
 
@@ -47,6 +48,11 @@ struct shape {
     bool ready;
 };
 
+struct second { /* a leaf that could not be placed, to be looked at once more */
+    uintptr_t task, waiter;
+    uint64_t order, hash;
+};
+
 struct tasks {
     struct tasks_options options;
     struct registry *registry;
@@ -59,6 +65,8 @@ struct tasks {
     uint64_t listed_ns;      /* when all tasks were looked up last; 0: to be done at the next tick */
     uint64_t checked_ns;     /* when the hooks were */
     uint64_t loops_refused, interpreters_refused; /* found no place, since the last count */
+    struct second second[SECONDS_MOST];
+    uint32_t seconds;
     uint64_t orphans;        /* tasks that ended while they carried time: placed without ancestry */
     uint64_t lost, skipped;  /* as counted so far */
     uint64_t random;
@@ -543,6 +551,46 @@ static void add_or_carry(struct tasks *tasks, uint32_t index, struct window *win
         return;
     window->counters.task_postponed += known;
     carry_leaf(tasks, index, loop->driver);
+    if (known && tasks->seconds < SECONDS_MOST)
+        tasks->second[tasks->seconds++] = (struct second){task->task, task->waiter, task->order, task->hash};
+}
+
+static bool is_leaf(const struct tasks *tasks, const struct registered *task)
+{
+    return (task->status == TASK_WAITING || task->status == TASK_READY) && !registry_awaits_task(tasks->registry, task);
+}
+
+/* --- a second look --- */
+
+/* Alone with those that it stands on a leaf is read within some microseconds, where
+ * the round over all tasks took so long that one of them had moved on. It is a leaf
+ * still if nothing of its own has changed, or if it waits for nothing but the loop. */
+static void look_again(struct tasks *tasks, const struct second *second, struct window *window, uint64_t now)
+{
+    const struct base *bases;
+    take_births(tasks);
+    registry_begin_round(tasks->registry);
+    lineage_begin_round(tasks->lineage, tasks->stacks);
+    uint32_t index = registry_find(tasks->registry, second->task);
+    if (index == NO_TASK)
+        return;
+    lineage_of(tasks->lineage, index, &bases);
+    lineage_prove(tasks->lineage);
+    take_births(tasks);
+    const struct registered *task = registry_at(tasks->registry, index);
+    bool same = task->hash == second->hash && task->waiter == second->waiter;
+    if (is_leaf(tasks, task) && task->order == second->order && (same || !task->waiter) &&
+        lineage_is_proven(tasks->lineage, index) && add_leaf(tasks, index, window, now))
+        window->counters.task_postponed--;
+}
+
+/* After the round over all, in rounds of their own. */
+static void look_again_at_some(struct tasks *tasks, struct window *window, uint64_t now)
+{
+    for (uint32_t i = 0; i < tasks->seconds; i++)
+        look_again(tasks, &tasks->second[i], window, now);
+    tasks->seconds = 0;
+    end_run(tasks);
 }
 
 /* --- circles --- */
@@ -577,11 +625,6 @@ static void add_circles(struct tasks *tasks, uint64_t now)
 }
 
 /* --- the tick --- */
-
-static bool is_leaf(const struct tasks *tasks, const struct registered *task)
-{
-    return (task->status == TASK_WAITING || task->status == TASK_READY) && !registry_awaits_task(tasks->registry, task);
-}
 
 /* Tasks that end meanwhile are missed from where the reading has come to, on average
  * from half of it on; so it is in the middle that those are counted in which came
@@ -712,6 +755,7 @@ static void read_all(struct tasks *tasks, const struct tasks_thread *threads, ui
     window->counters.task_ticks++;
     window->counters.task_reads += registry_count(tasks->registry);
     registry_end_round(tasks->registry);
+    look_again_at_some(tasks, window, now);
     uint64_t took = clock_self() - cpu, pause = took * SHARE_OF_CORE;
     window->counters.task_cpu_ns += took;
     tasks->due_ns = now + (pause < LONGEST_PAUSE_MS * (SECOND / 1000) ? pause : LONGEST_PAUSE_MS * (SECOND / 1000));
