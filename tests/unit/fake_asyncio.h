@@ -233,6 +233,19 @@ static inline void fake_coro_awaits(struct fake_world *world, uint32_t task, int
                     layout->frame_localsplus + 8 * (FAKE_LOCALS + FAKE_STACK - layout->await_slot), object);
 }
 
+/* Its function has this qualified name, and this value in its only variable. */
+static inline void fake_coro_has_local(struct fake_world *world, uint32_t task, int level, const char *function, const char *variable,
+                                       uintptr_t value)
+{
+    const struct layout *layout = &world->target.layout;
+    uintptr_t code = fake_task_at(task) + FAKE_IN_CODE + (uintptr_t)level * FAKE_CODE_BYTES;
+    uintptr_t at = 0x400000000ul + 0x100000ul * (task * FAKE_LEVELS + (unsigned)level), name = fake_str(&world->target, at, variable);
+    fake_world_word(world, code, layout->code_qualname, fake_str(&world->target, at + 0x10000, function));
+    fake_world_word(world, code, layout->code_localsplusnames, fake_tuple(&world->target, at + 0x20000, &name, FAKE_LOCALS));
+    fake_world_word(world, code, layout->code_localspluskinds, fake_bytes(&world->target, at + 0x30000, "\x20", FAKE_LOCALS));
+    fake_world_word(world, fake_coro_at(task, level) + (uintptr_t)layout->gen_frame, layout->frame_localsplus, value);
+}
+
 /* --- tasks --- */
 
 static inline void fake_future_state(struct fake_world *world, uintptr_t future, uint32_t state)

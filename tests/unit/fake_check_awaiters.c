@@ -3,6 +3,7 @@
  * memory that makes no sense. */
 #include "sampler/cpython/awaiters.h"
 
+#include "sampler/cpython/coros.h"
 #include "tests/unit/fake_asyncio.h"
 
 #define PARTIAL_TYPE_AT 0x25000000u
@@ -680,6 +681,117 @@ START_TEST(what_is_no_aggregate_is_not_done)
 }
 END_TEST
 
+/* A function that waits for members, and a frame of it; task 0 is used for its coroutine. */
+static struct {
+    const char *function, *variable, *attribute;
+} const waiting[] = {{"_wait", "fs", NULL}, {"TaskGroup.__aexit__", "self", "_tasks"}, {"TaskGroup._aexit", "self", "_tasks"}};
+#define WAITING (sizeof waiting / sizeof *waiting)
+
+/* members: pairs of object and hash, a power of two of them. */
+static uintptr_t new_set(const uintptr_t *members, size_t count)
+{
+    return fake_set(target, OBJECT(objects++), SET_TYPE_AT, members, count);
+}
+
+/* The value of its variable, whatever it is named and of. */
+static bool are_done_of(size_t which, const char *variable, uintptr_t value)
+{
+    struct coro coro;
+    fake_task(&world, 0, 1);
+    fake_coro_has_local(&world, 0, 0, waiting[which].function, variable, value);
+    ck_assert(coros_read(target, fake_coro_at(0, 0), &coro));
+    int aggregate = awaiters_aggregate(target, coro.code.qualname);
+    ck_assert_int_ne(aggregate, 0);
+    return awaiters_members_are_done(target, &world.asyncio, aggregate, coro.frame, &coro.code);
+}
+
+static bool are_done(size_t which, uintptr_t set)
+{
+    return are_done_of(which, waiting[which].variable, waiting[which].attribute ? new_instance(waiting[which].attribute, set) : set);
+}
+
+START_TEST(members_of_what_waits_for_several)
+{
+    start(_i);
+    for (size_t i = 0; i < WAITING; i++) {
+        fake_task(&world, 1, 1);
+        const uintptr_t members[] = {fake_task_at(1), 1, 0, 0, OBJECT(9999), UINTPTR_MAX /* was one */, new_future(), 4};
+        uintptr_t set = new_set(members, 4);
+        ck_assert(!are_done(i, set));
+        fake_future_state(&world, members[0], FUTURE_FINISHED);
+        ck_assert(!are_done(i, set));
+        fake_future_state(&world, members[6], FUTURE_CANCELLED);
+        ck_assert(are_done(i, set));
+        fake_future_state(&world, members[0], FUTURE_PENDING);
+        ck_assert(!are_done(i, set));
+    }
+}
+END_TEST
+
+/* A TaskGroup forgets members that are done. */
+START_TEST(no_members_are_none_pending)
+{
+    const uintptr_t none[4] = {0};
+    start(_i);
+    for (size_t i = 0; i < WAITING; i++)
+        ck_assert(are_done(i, new_set(none, 2)));
+}
+END_TEST
+
+START_TEST(what_is_no_set_of_members)
+{
+    start(_i);
+    const uintptr_t done[] = {new_future(), 1}, nobody[] = {0x7fff0000, 1}, other[] = {NONE_AT, 1};
+    fake_future_state(&world, done[0], FUTURE_FINISHED);
+    for (size_t i = 0; i < WAITING; i++) {
+        ck_assert(are_done(i, new_set(done, 1)));
+        ck_assert(!are_done(i, new_set(nobody, 1)));
+        ck_assert(!are_done(i, new_set(other, 1)));
+        ck_assert(!are_done(i, 0));
+        ck_assert(!are_done(i, NONE_AT));
+        ck_assert(!are_done(i, 0x7fff0000));
+        ck_assert(!are_done(i, fake_list(target, OBJECT(objects++), done, 1)));
+        ck_assert(!are_done_of(i, "other", new_set(done, 1)));
+        ck_assert(!are_done_of(i, waiting[i].variable, 0));
+    }
+    for (size_t i = 1; i < WAITING; i++) {
+        ck_assert(!are_done_of(i, "self", new_set(done, 1)));
+        ck_assert(!are_done_of(i, "self", new_instance("_children", new_set(done, 1))));
+        ck_assert(!are_done_of(i, "self", NONE_AT));
+    }
+}
+END_TEST
+
+START_TEST(too_many_members)
+{
+    enum { SLOTS = 8192 };
+    start(_i);
+    uintptr_t *none = calloc(2 * SLOTS, sizeof *none);
+    ck_assert(are_done(0, new_set(none, SLOTS / 2)));
+    ck_assert(!are_done(0, new_set(none, SLOTS)));
+    free(none);
+}
+END_TEST
+
+START_TEST(functions_that_wait_for_members)
+{
+    static const char *const others[] = {"", "wait", "_waiter", "TaskGroup", "TaskGroup.__aexit", "TaskGroup._aexit2", "Group._aexit", "_aexit"};
+    start(_i);
+    for (size_t i = 0; i < WAITING; i++)
+        for (size_t j = 0; j <= i; j++) {
+            int one = awaiters_aggregate(target, fake_str(target, OBJECT(objects++), waiting[i].function));
+            int two = awaiters_aggregate(target, fake_str(target, OBJECT(objects++), waiting[j].function));
+            ck_assert_int_gt(one, 0);
+            ck_assert_int_eq(one == two, i == j);
+        }
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        ck_assert_int_eq(awaiters_aggregate(target, fake_str(target, OBJECT(objects++), others[i])), 0);
+    ck_assert_int_eq(awaiters_aggregate(target, 0), 0);
+    ck_assert_int_eq(awaiters_aggregate(target, NONE_AT), 0);
+    ck_assert_int_eq(awaiters_aggregate(target, 0x7fff0000), 0);
+}
+END_TEST
+
 Suite *suite_awaiters(void)
 {
     const TTest *const tests[] = {
@@ -687,7 +799,8 @@ Suite *suite_awaiters(void)
         a_task_written_in_python_is_woken_by_a_method, callbacks_that_lead_to_nobody, an_edge_must_close, an_edge_between_must_close,
         another_builtin_wakes_nobody, futures_stand_on_each_other, too_many_levels_are_cut, every_branch_is_followed, two_ways_to_one_task,
         all_who_wait_at_a_queue, futures_in_a_circle, a_walk_may_begin_anywhere, absurd_lists_of_callbacks, an_absurd_queue, torn_memory_ends,
-        an_aggregate_of_what_is_done, what_is_no_aggregate_is_not_done,
+        an_aggregate_of_what_is_done, what_is_no_aggregate_is_not_done, members_of_what_waits_for_several, no_members_are_none_pending,
+        what_is_no_set_of_members, too_many_members, functions_that_wait_for_members,
     };
     Suite *suite = suite_create("awaiters");
     TCase *versions = tcase_create("each version");

@@ -220,6 +220,112 @@ START_TEST(as_read_or_not)
 }
 END_TEST
 
+/* --- those that wait for members of their own --- */
+
+#define SET_AT 0x28000000u
+
+/* Task 0 waits in this function; its set, in this variable, has two members: task 1, and the future of task 2. */
+static void waits_in(const char *function, const char *variable)
+{
+    const uintptr_t members[] = {fake_task_at(1), 1, 0, 0, fake_future_at(2), 3, 0, 0};
+    fake_coro_has_local(&world, 0, 1, function, variable, fake_set(&world.target, SET_AT, SET_TYPE_AT, members, 4));
+}
+
+static int status_of_aggregate(void)
+{
+    next_round();
+    read_task(0);
+    registry_check_aggregate(registry, find(0));
+    return registry_at(registry, find(0))->status;
+}
+
+START_TEST(one_whose_members_are_done_is_ready)
+{
+    start(_i, 3, 8 * MIB);
+    for (uint32_t i = 0; i < 3; i++)
+        fake_task(&world, i, 2);
+    waits_in("_wait", "fs");
+    ck_assert_int_eq(status_of_aggregate(), TASK_WAITING);
+    ck_assert_int_ne(registry_at(registry, find(0))->aggregate, 0);
+    registry_at(registry, find(0))->kept_stack = 77;
+    ck_assert_int_eq(status_of_aggregate(), TASK_WAITING); /* by a glance */
+    fake_task_is_done(&world, 1);
+    ck_assert_int_eq(status_of_aggregate(), TASK_WAITING);
+    ck_assert_uint_eq(registry_at(registry, find(0))->kept_stack, 77);
+    fake_future_state(&world, fake_future_at(2), FUTURE_CANCELLED);
+    ck_assert_int_eq(status_of_aggregate(), TASK_READY);
+    ck_assert_uint_eq(registry_at(registry, find(0))->kept_stack, PROFILE_ROOT); /* it has no [ready] */
+    ck_assert(registry_is_as_read(registry, find(0)));
+    ck_assert_int_eq(status_of_aggregate(), TASK_READY);
+    fake_future_state(&world, fake_future_at(2), FUTURE_PENDING);
+    registry_at(registry, find(0))->kept_stack = 77;
+    ck_assert_int_eq(status_of_aggregate(), TASK_WAITING);
+    ck_assert_uint_eq(registry_at(registry, find(0))->kept_stack, PROFILE_ROOT);
+    stop();
+}
+END_TEST
+
+START_TEST(one_that_has_no_members_is_not)
+{
+    start(_i, 3, 8 * MIB);
+    for (uint32_t i = 0; i < 3; i++)
+        fake_task(&world, i, 2);
+    fake_task_is_done(&world, 1);
+    fake_future_state(&world, fake_future_at(2), FUTURE_FINISHED);
+    waits_in("wait_for_all", "fs");
+    ck_assert_int_eq(status_of_aggregate(), TASK_WAITING);
+    ck_assert_int_eq(registry_at(registry, find(0))->aggregate, 0);
+    waits_in("_wait", "futures");
+    fake_task_waits(&world, 0, 2, fake_future_at(0));
+    waits_in("_wait", "futures");
+    ck_assert_int_eq(status_of_aggregate(), TASK_WAITING);
+    fake_coro_has_local(&world, 0, 0, "_wait", "fs", SET_AT); /* not the innermost */
+    fake_world_code(&world, 0, 1);
+    ck_assert_int_eq(status_of_aggregate(), TASK_WAITING);
+    stop();
+}
+END_TEST
+
+/* Whoever runs, or was woken, is what it was read as. */
+START_TEST(an_aggregate_that_does_not_wait)
+{
+    start(_i, 3, 8 * MIB);
+    for (uint32_t i = 0; i < 3; i++)
+        fake_task(&world, i, 2);
+    fake_task_is_done(&world, 1);
+    fake_future_state(&world, fake_future_at(2), FUTURE_FINISHED);
+    waits_in("_wait", "fs");
+    fake_task_runs(&world, 0, 2);
+    ck_assert_int_eq(status_of_aggregate(), TASK_RUNNING);
+    fake_task_waits(&world, 0, 2, fake_future_at(0));
+    fake_coro_has_local(&world, 0, 1, "_wait", "fs", SET_AT);
+    fake_task_waiter(&world, 0, fake_future_at(1));
+    ck_assert_int_eq(status_of_aggregate(), TASK_TORN);
+    fake_task_is_done(&world, 0);
+    ck_assert_int_eq(status_of_aggregate(), TASK_GONE);
+    stop();
+}
+END_TEST
+
+/* It has gone on since it was read. */
+START_TEST(an_aggregate_that_goes_on_meanwhile)
+{
+    start(_i, 3, 8 * MIB);
+    for (uint32_t i = 0; i < 3; i++)
+        fake_task(&world, i, 2);
+    fake_task_is_done(&world, 1);
+    fake_future_state(&world, fake_future_at(2), FUTURE_FINISHED);
+    waits_in("_wait", "fs");
+    read_task(0);
+    next_round();
+    read_task(0); /* by a glance: its links are still to be read */
+    fake_task_waits(&world, 0, 3, fake_future_at(0));
+    registry_check_aggregate(registry, find(0));
+    ck_assert_int_eq(registry_at(registry, find(0))->status, TASK_WAITING);
+    stop();
+}
+END_TEST
+
 /* --- torn --- */
 
 static uint32_t changes_left;
@@ -657,6 +763,10 @@ Suite *suite_registry(void)
     TCase *reading = tcase_create("reading"), *identity = tcase_create("identity"), *bounds = tcase_create("bounds");
     tcase_add_loop_test(reading, a_leaf_with_its_chain, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(reading, each_status, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(reading, one_whose_members_are_done_is_ready, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(reading, one_that_has_no_members_is_not, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(reading, an_aggregate_that_does_not_wait, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(reading, an_aggregate_that_goes_on_meanwhile, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(reading, edges_close, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(reading, a_gather_that_is_awaited_later, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(reading, edges_of_one_that_stays_as_it_was, FIRST_MINOR, AFTER_LAST_MINOR);
