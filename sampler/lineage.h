@@ -62,7 +62,8 @@ bool lineage_is_made(const struct lineage *lineage, uint32_t task);
 bool lineage_lacks_creator(const struct lineage *lineage, uint32_t task);
 
 /* After all were placed: reads those again that others stand on, and says of the
- * others whether what they stand on is still so. */
+ * others whether what they stand on is still so. An awaiter that was as it had been
+ * read right after the edge to it was (edges_proven) may have moved on since. */
 void lineage_prove(struct lineage *lineage);
 bool lineage_is_proven(const struct lineage *lineage, uint32_t task);
 

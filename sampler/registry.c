@@ -822,7 +822,7 @@ void registry_check_aggregate(struct registry *registry, uint32_t index)
 {
     struct registered *task = &registry->tasks[index];
     struct coro innermost;
-    if (!task->aggregate || task->status != TASK_WAITING || !registry_need_links(registry, index) ||
+    if (!task->aggregate || task->status != TASK_WAITING || !registry_need_links(registry, index) || !task->links ||
         !coros_read(registry->target, registry->link[task->first_link + task->links - 1].coro, &innermost) ||
         !awaiters_members_are_done(registry->target, asyncios_at(task->asyncio), task->aggregate, innermost.frame, &innermost.code))
         return;

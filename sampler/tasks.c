@@ -244,7 +244,7 @@ static uint64_t take_ns(const struct tasks *tasks, struct registered *task, uint
     return now > since ? now - since : 0;
 }
 
-/* It has ended, and carries time that no reading took. */
+/* It has ended, or went on, and carries time that no reading took. */
 static void add_carried(struct tasks *tasks, struct registered *task)
 {
     if (!task->read_ns || task->kept_stack == PROFILE_ROOT)
@@ -478,7 +478,6 @@ static void add_time(struct tasks *tasks, profile_stack stack, uint64_t ns, uint
     note_still(tasks, stack, share);
 }
 
-
 static void carry(struct tasks *tasks, struct registered *task)
 {
     if (!task->read_ns)
@@ -496,7 +495,6 @@ static void carry_leaf(struct tasks *tasks, uint32_t index, profile_stack driver
     }
     carry(tasks, task);
 }
-
 
 /* On its only base: the stack that it had last, if neither changed. */
 static bool keep_stack(struct tasks *tasks, struct registered *task, const struct base *base)
@@ -544,6 +542,7 @@ static void add_or_carry(struct tasks *tasks, uint32_t index, struct window *win
     const struct running_loop *loop = loop_of(tasks, task->loop);
     bool known = loop && loop->driver != PROFILE_ROOT;
     if (!loop) {
+        add_carried(tasks, task);
         take_ns(tasks, task, now); /* nothing wakes it */
         return;
     }
@@ -576,6 +575,7 @@ static void look_again(struct tasks *tasks, const struct second *second, struct 
         return;
     lineage_of(tasks->lineage, index, &bases);
     lineage_prove(tasks->lineage);
+    registry_check_aggregate(tasks->registry, index);
     take_births(tasks);
     const struct registered *task = registry_at(tasks->registry, index);
     bool same = task->hash == second->hash && task->waiter == second->waiter;
@@ -686,6 +686,7 @@ static void add_all_time(struct tasks *tasks, struct window *window, uint64_t no
         } else if (task->status == TASK_GONE) {
             add_carried(tasks, task);
         } else if (task->status == TASK_RUNNING || !circles || !registry_awaits_task(tasks->registry, task)) {
+            add_carried(tasks, task);
             take_ns(tasks, task, now);
         }
     }
@@ -766,6 +767,8 @@ void tasks_tick(struct tasks *tasks, const struct tasks_thread *threads, uint32_
 {
     if (!tasks->options.metric || !asyncios_any()) {
         tasks->last_ns = now;
+        tasks->stills = 0;
+        tasks->repeatable = tasks->before_known = false;
         return;
     }
     tasks->stacks = stacks;

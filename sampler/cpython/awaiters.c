@@ -318,7 +318,7 @@ bool awaiters_members_are_done(const struct py_target *target, const struct asyn
     while (containers_set_next(&walk, &member))
         if (!asyncio_state(target, asyncio, member, &state) || state == FUTURE_PENDING)
             return false;
-    return true;
+    return walk.next == walk.slots; /* else its table could not be read */
 }
 
 bool awaiters_aggregate_is_done(const struct py_target *target, const struct asyncio *asyncio, uintptr_t future)

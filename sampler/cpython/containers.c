@@ -233,14 +233,17 @@ bool containers_set_next(struct set_walk *walk, uintptr_t *key)
 {
     uint64_t entry[2]; /* {key, hash} */
 
-    while (walk->next < walk->slots && guard_copy(entry, walk->table + sizeof entry * walk->next, sizeof entry)) {
+    while (walk->next < walk->slots) {
+        if (!guard_copy(entry, walk->table + sizeof entry * walk->next, sizeof entry)) {
+            walk->next = walk->slots + 1;
+            return false;
+        }
         walk->next++;
         if (!entry[0] || entry[1] == HASH_DUMMY)
             continue;
         *key = (uintptr_t)entry[0];
         return true;
     }
-    walk->next = walk->slots;
     return false;
 }
 

@@ -57,6 +57,7 @@ struct set_walk {
     uint32_t next, slots;
 };
 bool containers_set_begin(struct set_walk *walk, const struct py_target *target, uintptr_t set);
+/* False at the end, where next is slots, and where the table could not be read: next is beyond it. */
 bool containers_set_next(struct set_walk *walk, uintptr_t *key);
 
 /* --- collections.deque --- */

@@ -9,6 +9,10 @@ ones, beside reading the same by system call: as APROF_READER=syscall does, a ca
 a read, and batched, 64 reads a call (measured here as calls; the words of a task
 counted), and beside CPython 3.15's own profiler with --async-aware. Then the share
 of a core that the sampler takes with these tasks: at rest, and with a beat of 10 Hz.
+
+A virtual machine takes memory away that nobody touches, and it is dear to touch it
+again: so once with the tasks in use (collected as garbage twenty times a second, as
+a busy service does), once at rest.
 """
 import argparse
 import ctypes
@@ -27,6 +31,8 @@ import harness as h  # noqa: E402
 PROGRAM = os.path.join(HERE, "waiting.py")
 WARM_WINDOWS = 3
 BATCH = 64
+COLLECT = 10  # beats between two collections
+REST_WINDOW = 5  # seconds; a window begins with a full reading
 WORDS = 5 + 4 * 7 + 4  # of a task, of each of its coroutines, of the iterator and the future at the end
 
 
@@ -59,9 +65,9 @@ def windows(spool):
     return found[WARM_WINDOWS:-1] or found[-2:]
 
 
-def run(python, tasks, seconds, settings, beat=5):
-    result = h.run([PROGRAM, str(tasks), "%g" % seconds, "%g" % beat], "tasks", python=python, timeout=30 * seconds + 120,
-                   settings=dict({"APROF_WINDOW": "1"}, **settings))
+def run(python, tasks, seconds, settings, beat=5, collect=0, window=1):
+    result = h.run([PROGRAM, str(tasks), "%g" % seconds, "%g" % beat, str(collect)], "tasks", python=python, timeout=30 * seconds + 120,
+                   settings=dict({"APROF_WINDOW": str(window)}, **settings))
     h.need(result.status == 0, "status %d: %s", result.status, h.tail(result.err))
     return windows(result.spool)
 
@@ -117,8 +123,9 @@ def attempt(function, *args):
 
 
 def show_reading(python, tasks, seconds, word_ns):
-    for name, settings in (("libaprof", {}), ("libaprof, syscall", {"APROF_READER": "syscall"})):
-        found = attempt(lambda: cost_a_task(run(python, tasks, seconds, settings)))
+    rows = (("libaprof, memory in use", {}, COLLECT), ("the same, at rest", {}, 0), ("libaprof, syscall", {"APROF_READER": "syscall"}, 0))
+    for name, settings, collect in rows:
+        found = attempt(lambda s=settings, c=collect: cost_a_task(run(python, tasks, seconds, s, 5, c)))
         if isinstance(found, str):
             row(python.label, tasks, name, "failed", found)
         else:
@@ -128,7 +135,7 @@ def show_reading(python, tasks, seconds, word_ns):
 
 def show_rest(python, tasks, seconds):
     for name, beat in (("share of a core, at rest", 0), ("the same, 10 Hz beat", 100)):
-        found = attempt(lambda: share_of_core(run(python, tasks, seconds, {}, beat)))
+        found = attempt(lambda: share_of_core(run(python, tasks, 2.5 * seconds, {}, beat, 0, REST_WINDOW)))
         row(python.label, tasks, name, found if isinstance(found, str) else "%.2f %%" % found, "")
 
 
