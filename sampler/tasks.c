@@ -15,8 +15,10 @@
 
 enum {
     LOOPS_MAX = 64,          /* running at once */
-    SHARE_OF_CORE = 100,     /* a tick comes no sooner than so many times the CPU that the last one took */
-    LONGEST_PAUSE_MS = 1000, /* ... but after this at the latest */
+    SHARE_OF_CORE = 100,     /* a tick comes no sooner than so many times the CPU that one takes; ... */
+    LONGEST_PAUSE_MS = 100,  /* ... but after this, ... */
+    MOST_OF_CORE = 20,       /* ... or so many times that, if it is longer: a twentieth is the most */
+    PAUSE_EVER_MS = 1000,    /* in any case */
     AHEAD = 8,               /* of the task that is looked at, another one is fetched */
     SHAPES = 1024,           /* stacks of chains that tasks have in common; a power of two */
     FIRST_STILLS = 64,
@@ -62,6 +64,7 @@ struct tasks {
     struct running_loop loop[LOOPS_MAX];
     uint64_t last_ns;        /* the last tick: until then everything is accounted for, but for tasks with a read_ns */
     uint64_t due_ns;
+    uint64_t took_ns;        /* CPU of the last tick that read them */
     uint64_t listed_ns;      /* when all tasks were looked up last; 0: to be done at the next tick */
     uint64_t checked_ns;     /* when the hooks were */
     uint64_t loops_refused, interpreters_refused; /* found no place, since the last count */
@@ -740,6 +743,22 @@ static void count_losses(struct tasks *tasks, struct window *window)
         window->counters.tasks_peak = registry_count(tasks->registry);
 }
 
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* What one tick alone was dear for (names that were new, memory that was cold) says
+ * nothing of the next: the cheaper of the last two is what a tick takes. */
+static uint64_t pause_after(struct tasks *tasks, uint64_t took)
+{
+    uint64_t ms = SECOND / 1000, usual = least(took, tasks->took_ns), most = usual * MOST_OF_CORE;
+    tasks->took_ns = took;
+    if (most < LONGEST_PAUSE_MS * ms)
+        most = LONGEST_PAUSE_MS * ms;
+    return least(least(usual * SHARE_OF_CORE, most), PAUSE_EVER_MS * ms);
+}
+
 static void read_all(struct tasks *tasks, const struct tasks_thread *threads, uint32_t count, struct window *window, uint64_t now)
 {
     uint64_t cpu = clock_self();
@@ -757,9 +776,9 @@ static void read_all(struct tasks *tasks, const struct tasks_thread *threads, ui
     window->counters.task_reads += registry_count(tasks->registry);
     registry_end_round(tasks->registry);
     look_again_at_some(tasks, window, now);
-    uint64_t took = clock_self() - cpu, pause = took * SHARE_OF_CORE;
+    uint64_t took = clock_self() - cpu;
     window->counters.task_cpu_ns += took;
-    tasks->due_ns = now + (pause < LONGEST_PAUSE_MS * (SECOND / 1000) ? pause : LONGEST_PAUSE_MS * (SECOND / 1000));
+    tasks->due_ns = now + pause_after(tasks, took);
 }
 
 void tasks_tick(struct tasks *tasks, const struct tasks_thread *threads, uint32_t count, struct stacks *stacks, struct window *window,

@@ -25,6 +25,7 @@ def spool_of(python, program, *args, settings=None, **options):
     truth, spool, result = h.run_oracle(python, program, *args, settings=s.dense(settings), **options)
     process = spool.one()
     s.check_shape(process)
+    s.note_longest(longest_period(process, result.wall))
     return truth, process, result
 
 
@@ -366,8 +367,10 @@ def period_of_tasks(process, seconds):
 
 
 def longest_period(process, seconds):
-    """The same where one of them had to wait for its share of a core, a hundredth: so the last one may."""
-    return period_of_tasks(process, seconds) + 100 * process.counter("task_ticks", "cpu_us") / max(process.counter("task_ticks", "read"), 1)
+    """The same where one of them had to wait for its share of a core, a hundredth: so the last one may. 0: there was none."""
+    ticks = [meta["task_ticks"] for meta in process.metas() if "task_ticks" in meta]
+    read, all_ticks = sum(t["read"] for t in ticks), sum(t["read"] + t["repeated"] for t in ticks)
+    return 1e6 * seconds / all_ticks + 100 * sum(t["cpu_us"] for t in ticks) / read if read else 0
 
 
 def check_law(truth, found, births_apart=True, period=s.PERIOD, figure=0.01):

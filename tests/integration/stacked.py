@@ -5,6 +5,7 @@ A chain is what stands above the loop's driver: the names of the coroutines, roo
 first, without the loop's own _run_once and Handle._run. Times are in µs.
 """
 import collections
+import threading
 
 from harness import need
 from truths import unbudgeted
@@ -81,9 +82,17 @@ def text_of(stack):
     return ";".join(s if isinstance(s, str) else "%s:%d" % tuple(s) for s in stack)
 
 
+_run = threading.local()
+
+
+def note_longest(us):
+    """The longest time between two ticks over the tasks in the run that this thread looks at now."""
+    _run.longest = us
+
+
 def tolerance(us, part=0.1, ticks=5, period=PERIOD):
     """A wait that is seen by ticks: one may be missing or too much at each end, and ticks may be late."""
-    return max(part * us, ticks * period)
+    return max(part * us, ticks * period, 1.5 * getattr(_run, "longest", 0))
 
 
 def check_times(found, expected, near=None, **how):
