@@ -12,6 +12,7 @@
 #ifndef APROF_HOOKS_MEM_H
 #define APROF_HOOKS_MEM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,6 +25,9 @@ void *mem_alloc(size_t size); /* uninitialised, 16-byte aligned */
 void *mem_zalloc(size_t size);
 void *mem_realloc(void *block, size_t size); /* NULL leaves block as it was */
 void mem_free(void *block);
+/* Makes room for `needed` elements in an array that is kept with its room (NULL and 0 at first): `first` of them,
+ * then twice as many until it is enough. False: no memory; the array is as it was. */
+bool mem_grow(void **array, uint32_t *room, uint32_t needed, uint32_t first, size_t size);
 
 size_t mem_used(void);     /* bytes handed out now, by size class */
 size_t mem_limit(void);

@@ -94,15 +94,7 @@ void lineage_begin_round(struct lineage *lineage, struct stacks *stacks)
 
 static bool grow(void **array, uint32_t *room, uint32_t needed, size_t size)
 {
-    if (needed <= *room)
-        return true;
-    uint32_t more = *room ? *room * 2 : FIRST_ROOM;
-    void *moved = mem_realloc(*array, more * size);
-    if (!moved)
-        return false;
-    *array = moved;
-    *room = more;
-    return true;
+    return mem_grow(array, room, needed, FIRST_ROOM, size);
 }
 
 /* --- a task in this round --- */

@@ -68,17 +68,7 @@ struct registry {
 /* Room for one more; false: there is none. */
 static bool grow(void **array, uint32_t *room, uint32_t needed, size_t size)
 {
-    if (needed <= *room)
-        return true;
-    uint32_t more = *room ? *room * 2 : FIRST_ROOM;
-    while (more < needed)
-        more *= 2;
-    void *moved = mem_realloc(*array, more * size);
-    if (!moved)
-        return false;
-    *array = moved;
-    *room = more;
-    return true;
+    return mem_grow(array, room, needed, FIRST_ROOM, size);
 }
 
 struct registry *registry_new(const struct py_target *target)

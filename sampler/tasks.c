@@ -445,13 +445,8 @@ static bool are_known(struct tasks *tasks, const struct registered *task, const 
 /* To be repeated while nothing runs; neighbours are often alike. */
 static bool grow_still(struct tasks *tasks)
 {
-    uint32_t room = tasks->still_room ? tasks->still_room * 2 : FIRST_STILLS;
-    void *more = room <= STILL_MOST ? mem_realloc(tasks->still, room * sizeof *tasks->still) : NULL;
-    if (!more)
-        return false;
-    tasks->still = more;
-    tasks->still_room = room;
-    return true;
+    return tasks->stills < STILL_MOST &&
+           mem_grow((void **)&tasks->still, &tasks->still_room, tasks->stills + 1, FIRST_STILLS, sizeof *tasks->still);
 }
 
 static void note_still(struct tasks *tasks, profile_stack stack, uint32_t share)

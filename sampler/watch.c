@@ -24,6 +24,7 @@ enum {
     WAITS_KNOWN = 4,           /* stacks remembered as waits, a thread */
     PROGRESS_SPAN_NS = 60000,  /* a thread without the GIL works, rather than enters or leaves a wait, ... */
     PROGRESS_LEAST_NS = 30000, /* ... when its clock moves so much in that span */
+    FIRST_LISTED = 16,         /* threads that there is room for in the list at first */
     LEAVING_TICKS = 3          /* ticks that a thread without its state is waited for */
 };
 
@@ -728,13 +729,7 @@ void watch_disarm(struct watch *watch)
 uint32_t watch_list(struct watch *watch, const struct tasks_thread **threads)
 {
     uint32_t count = 0;
-    if (watch->listed_room < watch->count) {
-        struct tasks_thread *more = mem_realloc(watch->listed, watch->count * 2 * sizeof *more);
-        if (more) {
-            watch->listed = more;
-            watch->listed_room = watch->count * 2;
-        }
-    }
+    mem_grow((void **)&watch->listed, &watch->listed_room, watch->count, FIRST_LISTED, sizeof *watch->listed); /* else some are left out */
     for (uint32_t i = 0; i < threads_high() && i < RECORDS_MAX && count < watch->listed_room; i++) {
         const struct watched *watched = watch->by_record[i];
         if (watched && watched->tstate && watched->seen == watch->tick)

@@ -56,6 +56,25 @@ START_TEST(realloc_keeps_what_was_there)
 }
 END_TEST
 
+START_TEST(an_array_grows_by_doubling_and_keeps_what_it_had)
+{
+    uint32_t *array = NULL, room = 0;
+    ck_assert_int_eq(mem_init(8 * MIB), 0);
+    ck_assert(mem_grow((void **)&array, &room, 1, 4, sizeof *array));
+    ck_assert_uint_eq(room, 4);
+    array[3] = 7;
+    ck_assert(mem_grow((void **)&array, &room, 4, 4, sizeof *array));
+    ck_assert_uint_eq(room, 4);
+    ck_assert(mem_grow((void **)&array, &room, 17, 4, sizeof *array));
+    ck_assert_uint_eq(room, 32);
+    ck_assert_uint_eq(array[3], 7);
+    uint32_t *before = array;
+    ck_assert(!mem_grow((void **)&array, &room, 1u << 30, 4, sizeof *array));
+    ck_assert_ptr_eq(array, before);
+    ck_assert_uint_eq(room, 32);
+}
+END_TEST
+
 START_TEST(the_limit_holds_and_leaves_blocks_as_they_were)
 {
     static void *blocks[100000];
@@ -181,6 +200,7 @@ Suite *suite_mem(void)
     tcase_add_test(tests, before_the_start_everything_is_refused);
     tcase_add_test(tests, blocks_are_aligned_zeroed_and_accounted);
     tcase_add_test(tests, realloc_keeps_what_was_there);
+    tcase_add_test(tests, an_array_grows_by_doubling_and_keeps_what_it_had);
     tcase_add_test(tests, the_limit_holds_and_leaves_blocks_as_they_were);
     tcase_add_test(tests, the_applications_heap_is_not_touched);
     tcase_add_test(tests, the_applications_settings_do_not_reach_us);
