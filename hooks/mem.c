@@ -134,6 +134,10 @@ bool mem_grow(void **array, uint32_t *room, uint32_t needed, uint32_t first, siz
 {
     if (needed <= *room)
         return true;
+    if (needed > UINT32_MAX / 2) { /* doubling would not end */
+        refuse();
+        return false;
+    }
     uint32_t more = *room ? *room * 2 : first;
     while (more < needed)
         more *= 2;

@@ -8,6 +8,7 @@
 #include "hooks/mem.h"
 #include "sampler/births.h"
 #include "sampler/cpython/asyncios.h"
+#include "sampler/cpython/awaiters.h"
 #include "sampler/lineage.h"
 #include "sampler/registry.h"
 
@@ -206,8 +207,10 @@ static void look_at_interpreters(struct tasks *tasks, const struct tasks_thread 
     }
     if (count)
         forget_interpreters(tasks);
-    if (check)
+    if (check) {
+        awaiters_forget();
         tasks->checked_ns = now;
+    }
 }
 
 bool tasks_in_haste(const struct tasks *tasks, uint64_t now)

@@ -57,7 +57,8 @@ static uintptr_t word(uintptr_t base, int32_t offset)
 /* A slot holds the upper bits of a mix of the code's address and that of its name,
  * which of its free variables is the row's, and the row: one word, so that a handler
  * and the sampler may share it. A wrong hit would need both addresses again, and its
- * edge would not close. */
+ * edge would not close; and what was read wrongly is not known so for long
+ * (awaiters_forget). */
 static _Atomic uint64_t known[KNOWN];
 
 static uint64_t mix(uintptr_t code, uintptr_t name)
@@ -116,6 +117,13 @@ static bool is_wakeup(const struct py_target *target, uintptr_t builtin)
             return false;
     atomic_store_explicit(&wakeup_def, def, memory_order_relaxed);
     return true;
+}
+
+void awaiters_forget(void)
+{
+    for (uint32_t i = 0; i < KNOWN; i++)
+        atomic_store_explicit(&known[i], 0, memory_order_relaxed);
+    atomic_store_explicit(&wakeup_def, 0, memory_order_relaxed);
 }
 
 /* --- one callback --- */

@@ -52,6 +52,10 @@ struct awaiters_walk {
     bool cut; /* a bound was hit: there may be more */
 };
 
+/* [sampler] Functions are known by address once they were compared by name: forgets them, so that one that was
+ * read while it was being made or freed is not taken for another for ever. Once a second, say. */
+void awaiters_forget(void);
+
 /* Starts at a future or task that was read as pending. */
 void awaiters_begin(struct awaiters_walk *walk, const struct py_target *target, const struct asyncio *asyncio, const struct future *future);
 /* Before the first one: begins with another callback of each future, as this number has

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * live: what each library of tests/live/ begins with: the memory guard by a
- * system call, and the target as preload/python.c makes it. Included once a
- * library; the caller of live_open holds the GIL (ctypes.PyDLL).
+ * system call (unless it has one of its own and says so: LIVE_OWN_GUARD), and the
+ * target as preload/python.c makes it. Included once a library; the caller of
+ * live_open holds the GIL (ctypes.PyDLL).
  */
 #ifndef APROF_TESTS_LIVE_H
 #define APROF_TESTS_LIVE_H
@@ -19,11 +20,13 @@
 
 static struct py_target target;
 
+#ifndef LIVE_OWN_GUARD
 bool guard_copy(void *dst, uintptr_t src, size_t n)
 {
     struct iovec to = {dst, n}, from = {(void *)src, n};
     return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == (ssize_t)n;
 }
+#endif
 
 bool guard_word(uintptr_t src, uint64_t *word)
 {
@@ -70,6 +73,7 @@ LIVE long live_open(int debug_build)
     target.bytes_type = symbol("PyBytes_Type");
     target.method_type = symbol("PyMethod_Type");
     target.function_type = symbol("PyFunction_Type");
+    target.cfunction_type = symbol("PyCFunction_Type");
     target.coro_type = symbol("PyCoro_Type");
     target.gen_type = symbol("PyGen_Type");
     target.async_gen_type = symbol("PyAsyncGen_Type");

@@ -70,6 +70,7 @@ START_TEST(an_array_grows_by_doubling_and_keeps_what_it_had)
     ck_assert_uint_eq(array[3], 7);
     uint32_t *before = array;
     ck_assert(!mem_grow((void **)&array, &room, 1u << 30, 4, sizeof *array));
+    ck_assert(!mem_grow((void **)&array, &room, UINT32_MAX, 4, sizeof *array)); /* doubling would never get there */
     ck_assert_ptr_eq(array, before);
     ck_assert_uint_eq(room, 32);
 }
