@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * metadata: the JSON encoder of the preloaded library: one buffer, no
- * allocation, no locale. A value that does not fit marks the whole as cut, and
- * metadata_format says 0 rather than leave half an object.
+ * metadata: the JSON encoder of the preloaded library: one buffer, no locale. A
+ * value that does not fit marks the whole as cut, and metadata_format says 0
+ * rather than leave half an object.
  */
 #include "output/metadata.h"
 
@@ -302,6 +302,16 @@ size_t metadata_format(const struct metadata *metadata, char *buffer, size_t siz
     }
     put_text(&json, "}\n");
     return json.cut ? 0 : json.length;
+}
+
+size_t metadata_put(const struct metadata *metadata, struct buffer *buffer)
+{
+    size_t length;
+    while ((length = metadata_format(metadata, buffer->bytes, buffer->size)) == 0) {
+        if (!buffer_reserve(buffer, 2 * buffer->size))
+            return 0;
+    }
+    return length;
 }
 
 void metadata_of_profile(struct metadata *metadata, const struct profile *profile)

@@ -38,7 +38,7 @@
  *  "reader": "copy", "limits": {"depth": 4}, "metrics": {"cpu": {"total_us":
  *  30870000, "stacks": 412}, "wall": {"total_us": 480000000, "stacks": 530}}}
  *
- * Runs in: [sampler]. No allocation; the encoder is ours because the preloaded
+ * Runs in: [sampler]. No allocation but the buffer's; the encoder is ours because the preloaded
  * library may need nothing but libc.
  */
 #ifndef APROF_OUTPUT_METADATA_H
@@ -49,6 +49,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "output/buffer.h"
 #include "sampler/counters.h"
 #include "sampler/profile.h"
 
@@ -89,8 +90,10 @@ void metadata_of_profile(struct metadata *metadata, const struct profile *profil
 void metadata_of_machine(struct metadata *metadata, char *host_buffer, size_t size);
 
 /* The object and a newline. Returns the length, or 0 when size is too small. */
-/* (The length of all keys is bounded but for strings, settings and tags: a
- * caller doubles its buffer and tries again.) */
 size_t metadata_format(const struct metadata *metadata, char *buffer, size_t size);
+
+/* The same at the buffer's beginning, which grows for it; 0: no memory. (All keys
+ * are bounded in length but for strings, settings and tags.) */
+size_t metadata_put(const struct metadata *metadata, struct buffer *buffer);
 
 #endif

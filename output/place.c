@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+#include "output/place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h> /* PATH_MAX */
+#include <string.h>
+#include <unistd.h>
+
+#include "hooks/mem.h"
+
+bool place_init(struct place *place, const char *path, const char *host, pid_t pid, uint64_t start_us)
+{
+    size_t length = strlen(path) + 1;
+    *place = (struct place){.path = mem_alloc(length), .fd = -1, .owner = {.pid = (uint64_t)pid, .start_us = start_us}};
+    if (place->path == NULL)
+        return false;
+    memcpy(place->path, path, length);
+    spool_host_clean(host, place->owner.host, sizeof place->owner.host);
+    return true;
+}
+
+void place_free(struct place *place)
+{
+    place_close(place);
+    mem_free(place->path);
+}
+
+/* ---- the directory ---- */
+
+/* Makes what is missing above it, as mkdir -p does. */
+static void parents_make(const char *path)
+{
+    char part[PATH_MAX];
+    size_t length = strlen(path);
+    if (length >= sizeof part)
+        return;
+    for (size_t i = 1; i < length; i++) {
+        if (path[i] != '/')
+            continue;
+        memcpy(part, path, i);
+        part[i] = '\0';
+        mkdir(part, 0755);
+    }
+}
+
+/* The umask is the whole process's: chmod, do not touch it. */
+static int directory_make(const char *path)
+{
+    mode_t mode = geteuid() == 0 ? 01733 : 0700;
+    if (mkdir(path, mode) != 0) {
+        if (errno != ENOENT)
+            return errno == EEXIST ? 0 : -errno;
+        parents_make(path);
+        if (mkdir(path, mode) != 0)
+            return errno == EEXIST ? 0 : -errno;
+    }
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    int result = fchmod(fd, mode) == 0 ? 0 : -errno;
+    close(fd);
+    return result;
+}
+
+int place_open(struct place *place)
+{
+    if (place->fd >= 0)
+        return 0;
+    if (place->path[0] != '/')
+        return -EINVAL;
+    place->fd = open(place->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (place->fd < 0 && errno == ENOENT) {
+        int made = directory_make(place->path);
+        if (made < 0)
+            return made;
+        place->fd = open(place->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    }
+    return place->fd < 0 ? -errno : 0;
+}
+
+void place_close(struct place *place)
+{
+    if (place->fd >= 0)
+        close(place->fd);
+    place->fd = -1;
+}
+
+bool place_says_gone(int error)
+{
+    return error == ENOENT || error == ENOTDIR || error == ELOOP;
+}
+
+bool place_is_there(const struct place *place)
+{
+    struct stat held, named;
+    if (fstat(place->fd, &held) != 0)
+        return false;
+    if (stat(place->path, &named) != 0)
+        return !place_says_gone(errno);
+    return held.st_dev == named.st_dev && held.st_ino == named.st_ino;
+}
+
+void place_ignore(const struct place *place)
+{
+    int fd = openat(place->fd, SPOOL_IGNORE_NAME, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return;
+    if (write(fd, "*\n", 2) != 2)
+        unlinkat(place->fd, SPOOL_IGNORE_NAME, 0);
+    close(fd);
+}
+
+/* ---- names in it ---- */
+
+void place_name(const struct place *place, uint64_t seq, unsigned file, enum spool_state state, char *text)
+{
+    struct spool_name name = place->owner;
+    name.seq = seq;
+    name.state = state;
+    if (file != PLACE_METADATA)
+        strncpy(name.metric, metric_name((enum metric)file), SPOOL_METRIC_MAX);
+    spool_name_format(&name, text, SPOOL_NAME_MAX + 1);
+}
+
+int place_look(const struct place *place, uint64_t seq, unsigned file, enum spool_state state, struct stat *status)
+{
+    char name[SPOOL_NAME_MAX + 1];
+    place_name(place, seq, file, state, name);
+    return fstatat(place->fd, name, status, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : -errno;
+}
+
+int place_remove(const struct place *place, uint64_t seq, unsigned file, enum spool_state state)
+{
+    char name[SPOOL_NAME_MAX + 1];
+    place_name(place, seq, file, state, name);
+    return unlinkat(place->fd, name, 0) == 0 ? 0 : -errno;
+}
