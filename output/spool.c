@@ -27,7 +27,6 @@ struct spool {
     bool lost;          /* files are not what they were: begin new ones */
     uint64_t shift;     /* SEQ less the window's number */
     uint64_t sequences; /* SEQs below this one were used */
-    uint64_t limit_hits;
     struct place place;
     struct live_window window;
     struct buffer buffer;
@@ -58,6 +57,8 @@ static struct metadata shown(const struct spool *spool, const struct metadata *m
     struct metadata copy = *metadata;
     copy.window = seq;
     copy.paused = spool->paused;
+    for (unsigned i = 0; i < LIMIT_COUNT; i++)
+        copy.counters.limits[i] += spool->trouble.limits[i];
     return copy;
 }
 
@@ -147,6 +148,7 @@ static void files_give_up(struct spool *spool, struct profile *profile)
     live_clear(&spool->window, 0);
     place_close(&spool->place);
     profile_mark_all(profile);
+    spool->trouble.limits[LIMIT_spool_lost]++;
     spool->lost = false;
 }
 
@@ -172,7 +174,8 @@ static int round_write(struct spool *spool, struct profile *profile, const struc
 
 static void full_notice(struct spool *spool)
 {
-    spool->limit_hits += bound_has_filled(&spool->bound, &spool->window);
+    if (bound_has_filled(&spool->bound, &spool->window))
+        spool->trouble.limits[LIMIT_spool]++;
 }
 
 int spool_flush(struct spool *spool, struct profile *profile, const struct metadata *metadata)
@@ -248,6 +251,7 @@ static int window_seal(struct spool *spool, struct profile *profile, const struc
         spool->sequences = spool->window.seq + 1;
         return error;
     }
+    memset(spool->trouble.limits, 0, sizeof spool->trouble.limits);
     live_remove(&spool->place, &spool->window);
     spool->window = following;
     return 0;
@@ -354,16 +358,6 @@ void spool_free(struct spool *spool)
     place_free(&spool->place);
     buffer_free(&spool->buffer);
     mem_free(spool);
-}
-
-uint64_t spool_limit_hits(const struct spool *spool)
-{
-    return spool->limit_hits;
-}
-
-uint64_t spool_errors(const struct spool *spool)
-{
-    return spool->trouble.errors;
 }
 
 bool spool_is_full(const struct spool *spool)

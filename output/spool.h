@@ -5,8 +5,8 @@
  *
  * Runs in: [sampler] only; every wait on a disk is this thread's alone.
  * Owns its descriptors and mappings. Mappings are MADV_DONTFORK.
- * Failure: a negative errno, one log line a kind (path, uid, what mends it), and
- * the writer goes on trying, once a second: what it could not write stays in the
+ * Failure: a negative errno, one log line a kind (path, uid, what mends it), a
+ * count in the limits{} of the metadata that is written next, and the writer goes on trying, once a second: what it could not write stays in the
  * profile as changed, so nothing that fits is lost later. Counts of lines that
  * exist go on in place meanwhile.
  *
@@ -71,10 +71,6 @@ void spool_free(struct spool *spool);
 int spool_pause(struct spool *spool, const struct metadata *metadata);
 int spool_resume(struct spool *spool, struct profile *profile, const struct metadata *metadata);
 
-/* How often the bound on the directory could not be kept (living windows alone exceed it). */
-uint64_t spool_limit_hits(const struct spool *spool);
-/* How often something could not be written. */
-uint64_t spool_errors(const struct spool *spool);
 /* True while new stacks must go to [overflow] for want of room: call
  * profile_freeze with it after each flush. */
 bool spool_is_full(const struct spool *spool);

@@ -50,9 +50,22 @@ static void say(const char *directory, int error)
         log_line(LOG_WARN, LOG_SPOOL, "spool directory %s cannot be written, uid %u: %s (%d); name another: export APROF_DIR=/tmp/aprof-spool", directory, uid, word, error);
 }
 
+static enum limit limit_of(int error)
+{
+    switch (error) {
+    case ENOSPC: case EDQUOT: case EFBIG:
+        return LIMIT_spool_full;
+    case EACCES: case EPERM: case EROFS:
+        return LIMIT_spool_refused;
+    default:
+        return LIMIT_spool_error;
+    }
+}
+
 int trouble_failed(struct trouble *trouble, const char *directory, int error)
 {
-    trouble->errors++;
+    if (error != -ESTALE) /* counted when new files are begun */
+        trouble->limits[limit_of(-error)]++;
     trouble->failure = error;
     trouble->retry_ns = clock_now() + RETRY_NS;
     if (trouble->logged != error && error != -ESTALE) {

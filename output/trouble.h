@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * trouble: what became of writing when it failed: said once a kind of error (path,
- * errno, uid, what mends it), tried again a second later.
+ * trouble: what became of writing when it failed: counted by reason, said once a
+ * kind of error (path, errno, uid, what mends it), tried again a second later.
  *
  * Runs in: [sampler].
  */
@@ -11,9 +11,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "sampler/counters.h"
+
 struct trouble {
     int failure, logged; /* the last one; 0: none */
-    uint64_t retry_ns, errors;
+    uint64_t retry_ns;
+    uint64_t limits[LIMIT_COUNT]; /* since the window began: those of the spool */
 };
 
 /* Returns the error, a negative errno. directory: of the spool, for the line. */

@@ -20,9 +20,12 @@ enum drop_reason {
     DROP_COUNT
 };
 
-/* Limits that can bite; the metadata's limits{} shows those that did. */
+/* Limits that can bite; the metadata's limits{} shows those that did. Those of the
+ * spool: living windows alone beyond the bound; writing failed for want of room, of
+ * rights, for another reason; files that somebody took away, replaced or cut. */
 #define LIMITS(X) \
-    X(depth) X(memory) X(spool) X(threads) X(interpreters) X(loops) X(timers) X(names) X(records) X(signals_blocked) X(alternate_stack)
+    X(depth) X(memory) X(spool) X(spool_full) X(spool_refused) X(spool_error) X(spool_lost) X(threads) X(interpreters) X(loops) \
+    X(timers) X(names) X(records) X(signals_blocked) X(alternate_stack)
 
 enum limit {
 #define X(name) LIMIT_##name,

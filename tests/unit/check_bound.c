@@ -54,7 +54,8 @@ START_TEST(living_windows_alone_beyond_the_bound_stop_new_stacks)
     add("a", METRIC_CPU, 5);
     ck_assert_int_eq(seal(spool, 0, false), 0);
     ck_assert(spool_is_full(spool));
-    ck_assert_uint_eq(spool_limit_hits(spool), 1);
+    ck_assert_int_eq(describe(spool), 0);
+    ck_assert_int_eq(limit_of(file_name(42, 1, "json.live"), "spool"), 1);
     ck_assert(!exists(file_name(42, 0, "cpu.collapsed"))); /* sealed windows are the first to go */
     unlink(file_name(10, 0, "cpu.collapsed.live"));
     unlink(file_name(10, 0, "json.live"));

@@ -140,7 +140,8 @@ START_TEST(a_full_disk_stops_new_lines_but_no_counts)
         add(name, METRIC_CPU, 10);
     }
     ck_assert_int_eq(flush(spool), -ENOSPC);
-    ck_assert_uint_ge(spool_errors(spool), 1);
+    ck_assert_int_eq(describe(spool), 0); /* in place: no room is needed */
+    ck_assert_int_eq(limit_of(file_name(42, 0, "json.live"), "spool_full"), 1);
     uint64_t got = sum_of(file_name(42, 0, "cpu.collapsed.live"), NULL); /* every line whole */
     ck_assert_uint_lt(got, sum);
     add("known", METRIC_CPU, 41);
@@ -153,6 +154,8 @@ START_TEST(a_full_disk_stops_new_lines_but_no_counts)
     ck_assert_int_eq(umount2(directory, MNT_DETACH), 0); /* as if somebody had moved the disk away */
     ck_assert_int_eq(seal(spool, 0, true), 0);
     ck_assert_uint_eq(sum_of_all(METRIC_CPU, NULL), sum + 42);
+    ck_assert_int_ge(limit_of(file_name(42, 1, "json"), "spool_full"), 2);
+    ck_assert_int_eq(limit_of(file_name(42, 1, "json"), "spool_lost"), 1);
     spool_free(spool);
 }
 END_TEST

@@ -223,6 +223,15 @@ static inline json_t *object_of(const char *path)
     return object;
 }
 
+/* How often a limit bit, as that metadata says. */
+static inline int limit_of(const char *path, const char *limit)
+{
+    json_t *object = object_of(path);
+    int times = (int)json_integer_value(json_object_get(json_object_get(object, "limits"), limit));
+    json_decref(object);
+    return times;
+}
+
 static inline mode_t mode_of(const char *path)
 {
     struct stat status;
