@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "hooks/clock.h"
+#include "hooks/direct.h"
 #include "hooks/guard.h"
 #include "hooks/log.h"
 #include "hooks/mem.h"
@@ -192,6 +193,7 @@ static int start_all(const char **what)
             return error;            \
     } while (0)
     real_resolve();
+    direct_start();
     STEP("a heap of our own", mem_init(config.memory << 20));
     STEP("handlers around fork", fork_start(&target));
     STEP("handlers for faults", guard_start((enum guard_reader)config.reader));

@@ -9,7 +9,7 @@
 .PHONY: check-unit
 UNIT_SRC      := $(wildcard tests/unit/check_*.c)
 UNIT_FAKE_SRC := $(wildcard tests/unit/fake_check_*.c)
-UNIT_DOORS    := $(shell grep -lE 'visibility\("default"\)|constructor' preload/*.c 2>/dev/null)
+UNIT_DOORS    := $(shell grep -lE 'visibility\("default"\)|constructor' preload/*.c 2>/dev/null) hooks/direct.c
 UNIT_LIB_OBJ  := $(filter-out $(UNIT_DOORS:%.c=$(B)/lib/%.o),$(LIB_OBJ))
 UNIT_TOOL_OBJ := $(filter-out $(B)/tool/output/aprof.o $(LIB_OBJ:$(B)/lib/%=$(B)/tool/%),$(TOOL_OBJ))
 UNIT_OBJ      := $(UNIT_SRC:%.c=$(B)/unit/%.o)

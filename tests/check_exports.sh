@@ -54,6 +54,11 @@ report "no fortified call" "$work/wrong"
 grep -xE '(malloc|calloc|realloc|reallocarray|strdup|strndup|getline|getdelim|opendir|printf|fprintf|puts)' "$work/strong" > "$work/wrong"
 report "the application's heap and stdio are not called" "$work/wrong"
 
+grep -xE '(open|creat|close|read|write|pread|pwrite|(f|l)?stat|rename|unlink|mkdir|access|readlink)(at|64)*' "$work/strong" > "$work/wrong"
+grep -xE '(lseek|ftruncate|fchmod|flock|getcwd|m(map|unmap|remap|protect)|madvise|clock_gettime|get(e?uid|pid|ppid)|uname|nanosleep|usleep)' "$work/strong" >> "$work/wrong"
+grep -vx 'creat' "$work/wrong" > "$work/wrong.less" # jemalloc's heap profile, which is never written
+report "files, memory and clocks are asked of the kernel, past who stands in front of libc" "$work/wrong.less"
+
 # All names of libc with "sig" in them, but those known to change no action: a
 # name that is new in a later libc shows up here.
 nm -D --defined-only "$(cc -print-file-name=libc.so.6)" | awk '{ print $3 }' | grep -v 'GLIBC_PRIVATE' | sed 's/@.*//' |

@@ -22,6 +22,7 @@ BEGIN {
     split("dispatch hand_on call_function", list, " ")   # ours (roots); the action of the application
     for (i in list) indirect[list[i]] = 1
     indirect["sigaction_enter"] = 1                      # the action of the application
+    indirect["clock_gettime"] = 1                        # the one of libc itself, which reads the vDSO
     indirect["tick_handle"] = 1                          # tick_on_any: post_start, a root
     indirect["post_start"] = 1                           # Py_AddPendingCall, while its lock is free
     # Calls through a table that the constructor filled; dlsym is behind it only before that.
