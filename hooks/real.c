@@ -228,6 +228,13 @@ void real_resolve(void)
         resolve((enum real_name)i);
 }
 
+void real_resolve_safe(void)
+{
+    static const enum real_name safe[] = {REAL__exit, REAL__Exit, REAL_execve, REAL_execv, REAL_pthread_sigmask};
+    for (size_t i = 0; i < sizeof safe / sizeof safe[0]; i++)
+        resolve(safe[i]);
+}
+
 /* glibc keeps pthread_atfork in a static archive, where it refers to
  * __register_atfork, which no other libc has: a musl program would fail to load
  * because of it. Ours, hidden, serves this library and its jemalloc; on another

@@ -7,8 +7,10 @@
  * Runs in: [interposer]; the first use of each takes the loader's lock, so
  * real_resolve() does them all in the constructor of a process that is profiled.
  * In every other one (25 us of each exec otherwise) they wait for their first
- * use, but for _exit, _Exit, execve and execv: these may be called in handlers
- * and vfork children, and are bare system calls until then.
+ * use, but for those that may be called in handlers and vfork children (_exit,
+ * _Exit, execve, execv, pthread_sigmask): real_resolve_safe() finds these in every
+ * process, and before it they are bare system calls, which would pass by another
+ * library that stands in front of them.
  */
 #ifndef APROF_HOOKS_REAL_H
 #define APROF_HOOKS_REAL_H
@@ -19,6 +21,7 @@
 #include <sys/types.h>
 
 void real_resolve(void);
+void real_resolve_safe(void);
 
 int real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg);
 int real_sigaction(int signo, const struct sigaction *act, struct sigaction *old);

@@ -275,7 +275,7 @@ void init_look_again(void)
 __attribute__((constructor)) static void begin(void)
 {
     int dormant = DORMANT;
-    if (!gnu_get_libc_version || is_switched_off()) {
+    if (!gnu_get_libc_version || (real_resolve_safe(), is_switched_off())) {
         atomic_store(&state, INERT); /* another C library: stay out of its way */
         return;
     }

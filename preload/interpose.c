@@ -125,7 +125,9 @@ EXPORT int execveat(int directory, const char *path, char *const argv[], char *c
     return real_execveat(directory, path, argv, envp, flags);
 }
 
-/* The l-forms: arguments up to NULL, counted first, then on the stack as libc does. */
+/* The l-forms: arguments up to NULL, counted first, then on the stack as libc does.
+ * They go on to the v-forms behind us: ours are also another preloaded library's,
+ * which has seen the call already where it stands before us. */
 #define COLLECT(first, args, argv)                          \
     size_t count = 1;                                       \
     va_start(args, first);                                  \
@@ -143,7 +145,8 @@ EXPORT int execl(const char *path, const char *first, ...)
     va_list args;
     COLLECT(first, args, argv);
     va_end(args);
-    return execv(path, argv);
+    before_exec_of(path);
+    return real_execv(path, argv);
 }
 
 EXPORT int execlp(const char *file, const char *first, ...)
@@ -151,7 +154,8 @@ EXPORT int execlp(const char *file, const char *first, ...)
     va_list args;
     COLLECT(first, args, argv);
     va_end(args);
-    return execvp(file, argv);
+    before_exec();
+    return real_execvp(file, argv);
 }
 
 EXPORT int execle(const char *path, const char *first, ...)
@@ -160,5 +164,6 @@ EXPORT int execle(const char *path, const char *first, ...)
     COLLECT(first, args, argv);
     char **envp = va_arg(args, char **);
     va_end(args);
-    return execve(path, argv, envp);
+    before_exec_of(path);
+    return real_execve(path, argv, envp);
 }
