@@ -25,6 +25,7 @@
 #include "preload/config.h"
 #include "preload/environment.h"
 #include "preload/fork.h"
+#include "preload/place.h"
 #include "preload/python.h"
 #include "preload/selftest.h"
 #include "preload/spooling.h"
@@ -227,15 +228,28 @@ static int start(void)
     return INERT;
 }
 
+static void refuse(const char *reason)
+{
+    if (environment_is_first() && !is_quiet())
+        log_line(LOG_WARN, LOG_PYTHON, "%s", reason);
+}
+
+static bool is_in_place(void)
+{
+    enum place place = place_find();
+    if (place == PLACE_BEHIND)
+        refuse("this library must be there from the start, by LD_PRELOAD; loaded by a running program it does nothing");
+    return place == PLACE_IN_FRONT;
+}
+
 static int decide(bool late)
 {
     char reason[256];
     switch (python_find(&target, late, reason, sizeof reason)) {
     case PYTHON_SUPPORTED:
-        return start();
+        return is_in_place() ? start() : INERT;
     case PYTHON_REFUSED:
-        if (environment_is_first() && !is_quiet())
-            log_line(LOG_WARN, LOG_PYTHON, "%s", reason);
+        refuse(reason);
         return INERT;
     default:
         return DORMANT;

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * place: where this library stands among the objects of the process.
+ *
+ * The loader asks them in the order in which it lists them, so only what stands
+ * before libc is in front of its functions. Two copies of this library (by two
+ * paths; the loader itself knows links to one file) would both take the signals
+ * and count everything twice: the first one works.
+ *
+ * Runs in: [loader] [interposer]. Takes the loader's lock for a moment.
+ */
+#ifndef APROF_PRELOAD_PLACE_H
+#define APROF_PRELOAD_PLACE_H
+
+enum place {
+    PLACE_IN_FRONT, /* of libc, and first of its kind */
+    PLACE_SECOND,   /* another libaprof stands before it */
+    PLACE_BEHIND    /* libc stands before it: loaded while the program ran, and in front of nothing */
+};
+
+enum place place_find(void);
+
+#endif
