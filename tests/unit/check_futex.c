@@ -4,7 +4,13 @@
 
 #include <check.h>
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static _Atomic uint32_t word;
@@ -55,6 +61,32 @@ START_TEST(errno_is_left_alone)
 }
 END_TEST
 
+/* In a process of its own: a filter stays. */
+START_TEST(a_refused_wait_sleeps_all_the_same)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        struct sock_filter refuse[] = {
+            BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+            BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_futex, 0, 1),
+            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        };
+        struct sock_fprog program = {sizeof refuse / sizeof *refuse, refuse};
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+            _exit(77);
+        uint64_t begin = clock_now(), waits = 0;
+        word = 0;
+        while (futex_wait(&word, 0, begin + 20000000))
+            waits++;
+        _exit(clock_now() - begin < 20000000 ? 1 : waits > 20 ? 2 : 0);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    ck_assert_msg(WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 77), "status %x", (unsigned)status);
+}
+END_TEST
+
 Suite *suite_futex(void)
 {
     Suite *suite = suite_create("futex");
@@ -63,6 +95,7 @@ Suite *suite_futex(void)
     tcase_add_test(tests, deadline_ends_the_wait);
     tcase_add_test(tests, wake_ends_the_wait);
     tcase_add_test(tests, errno_is_left_alone);
+    tcase_add_test(tests, a_refused_wait_sleeps_all_the_same);
     suite_add_tcase(suite, tests);
     return suite;
 }
