@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * The pool is one mapping: all records, then all byte spaces. Nothing of it
- * costs memory before it is touched, so records are made ready one by one, by
- * whoever first takes them ("high" counts how many), and come back through a
- * lock-free list whose head carries a tag against a record that left and came
- * back in between (ABA).
+ * All records are mapped at once, their byte spaces in blocks when the first record
+ * of one is taken: together they would be 140 MiB that an application may lock in
+ * memory. Records are made ready one by one, by whoever first takes them ("high"
+ * counts how many), and come back through a lock-free list whose head carries a tag
+ * against a record that left and came back in between (ABA).
  */
 #include "hooks/threads.h"
 #include "hooks/clock.h"
+#include "hooks/pages.h"
 #include "hooks/raw.h"
 #include "hooks/real.h"
 
@@ -20,10 +21,13 @@
 
 #define POOL_RECORDS 4096 /* threads beyond it run without a record, counted */
 #define POOL_LARGE 64     /* the first so many get the whole space, the others a quarter */
+#define BLOCK_LARGE 8     /* records whose spaces are one block; as many bytes as of the others, 32 */
+#define BLOCK_SMALL (4 * BLOCK_LARGE)
+#define BLOCKS (POOL_LARGE / BLOCK_LARGE + (POOL_RECORDS - POOL_LARGE) / BLOCK_SMALL)
 #define PAGE 4096u
 
 static struct thread *records; /* written once, by threads_start, before started */
-static uint8_t *spaces;
+static _Atomic(uint8_t *) blocks[BLOCKS]; /* of spaces; never unmapped */
 static uint32_t space_large, space_small;
 static pthread_key_t end_key;
 static _Atomic bool started;
@@ -41,12 +45,32 @@ static __thread int end_rounds;
 
 /* ---- the pool ---- */
 
+static size_t block_bytes(void)
+{
+    return (size_t)BLOCK_LARGE * space_large;
+}
+
+/* NULL: the kernel has no room for it. Two may want one at once. */
+static uint8_t *block_at(uint32_t number)
+{
+    uint8_t *block = atomic_load_explicit(&blocks[number], memory_order_acquire);
+    if (block)
+        return block;
+    uint8_t *mine = pages_map(block_bytes());
+    if (mine && !atomic_compare_exchange_strong(&blocks[number], &block, mine)) {
+        pages_unmap(mine, block_bytes());
+        return block;
+    }
+    return mine;
+}
+
 static uint8_t *space_of(uint32_t index, uint32_t *size)
 {
-    *size = index < POOL_LARGE ? space_large : space_small;
-    if (index < POOL_LARGE)
-        return spaces + (size_t)index * space_large;
-    return spaces + (size_t)POOL_LARGE * space_large + (size_t)(index - POOL_LARGE) * space_small;
+    bool large = index < POOL_LARGE;
+    uint32_t each = large ? BLOCK_LARGE : BLOCK_SMALL, at = large ? index : index - POOL_LARGE;
+    uint8_t *block = block_at((large ? 0 : POOL_LARGE / BLOCK_LARGE) + at / each);
+    *size = large ? space_large : space_small;
+    return block ? block + (size_t)(at % each) * *size : NULL;
 }
 
 static struct thread *take_listed(void)
@@ -63,14 +87,17 @@ static struct thread *take_listed(void)
 
 static struct thread *take_new(void)
 {
-    uint32_t index = atomic_load(&high);
+    uint32_t index = atomic_load(&high), size;
+    uint8_t *space;
     do {
-        if (index == POOL_RECORDS)
+        space = index < POOL_RECORDS ? space_of(index, &size) : NULL;
+        if (space == NULL)
             return NULL;
     } while (!atomic_compare_exchange_weak(&high, &index, index + 1));
     struct thread *record = &records[index];
     record->index = index;
-    record->space = space_of(index, &record->space_size);
+    record->space = space;
+    record->space_size = size;
     return record;
 }
 
@@ -181,16 +208,10 @@ int threads_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)
 
 static int map_pool(uint32_t space_first)
 {
-    size_t record_bytes = (POOL_RECORDS * sizeof(struct thread) + PAGE - 1) / PAGE * PAGE;
     space_large = space_first;
     space_small = space_first / 4;
-    size_t bytes = record_bytes + (size_t)POOL_LARGE * space_large + (size_t)(POOL_RECORDS - POOL_LARGE) * space_small;
-    uint8_t *pool = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (pool == MAP_FAILED)
-        return -errno;
-    records = (struct thread *)pool;
-    spaces = pool + record_bytes;
-    return 0;
+    records = block_at(0) ? pages_map(POOL_RECORDS * sizeof(struct thread)) : NULL;
+    return records ? 0 : -ENOMEM;
 }
 
 int threads_start(uint32_t space_first)
@@ -349,11 +370,11 @@ static void keep_self(struct thread *record)
 }
 
 /* All that were ever taken read as zeros from now on. */
-static void drop_spaces(uint32_t count)
+static void drop_spaces(void)
 {
-    uint32_t size = 0;
-    const uint8_t *last = count ? space_of(count - 1, &size) : spaces;
-    madvise(spaces, (size_t)(last - spaces) + size, MADV_DONTNEED);
+    for (uint32_t i = 0; i < BLOCKS; i++)
+        if (atomic_load(&blocks[i]))
+            pages_clear(atomic_load(&blocks[i]), block_bytes());
 }
 
 void threads_postfork_child(void)
@@ -365,7 +386,7 @@ void threads_postfork_child(void)
     atomic_store(&free_head, 0);
     atomic_store(&alive, 0);
     atomic_store(&without_record, 0);
-    drop_spaces(count);
+    drop_spaces();
     for (uint32_t i = count; i-- > 0;) {
         struct thread *record = &records[i];
         record->index = i; /* the taker may have been cut off by the fork */

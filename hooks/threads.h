@@ -10,7 +10,7 @@
  *
  * Records live in one mapping made at start and are never unmapped: signals
  * come late. Each has a byte space (the ring of its CPU ticks) that costs
- * memory only once touched. Life of a record, with who moves it on:
+ * memory only once touched, and address space once one of its neighbours is taken. Life of a record, with who moves it on:
  *
  *   FREE --(parent, in pthread_create)--> BORN --(the thread)--> LIVE
  *   FREE --(sampler, adopting)----------------------------------> LIVE

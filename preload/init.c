@@ -20,6 +20,7 @@
 #include "hooks/mem.h"
 #include "hooks/real.h"
 #include "hooks/sigaction.h"
+#include "hooks/task.h"
 #include "hooks/threads.h"
 #include "hooks/timer.h"
 #include "preload/config.h"
@@ -201,6 +202,7 @@ static int start_all(const char **what)
     STEP("the interpreter's own table of its layout", target.layout.minor >= 13 ? layout_read_debug_offsets(&target.layout, target.runtime) : 0);
     STEP("tables of names", codes_start());
     STEP("records of threads", threads_start(ring_bytes()));
+    STEP("CPU clocks of threads", clock_thread(task_tid(), &(uint64_t){0}) ? 0 : -EPERM);
     STEP("CPU ticks", start_ticks());
     selftest_prepare();
     start_births();
@@ -224,7 +226,7 @@ static int start(void)
     if (error == 0)
         return ACTIVE;
     log_line(LOG_WARN, LOG_STATE, "not profiling: %s cannot be had, error %d%s", what, -error,
-             error == -ENOMEM ? " (no room: 200 MiB of address space are needed, see ulimit -v)" : "");
+             error == -ENOMEM ? " (no room: 20 MiB of address space are needed, see ulimit -v)" : "");
     return INERT;
 }
 

@@ -8,9 +8,9 @@
 
 #include <errno.h>
 #include <stdatomic.h>
-#include <sys/mman.h>
 
 #include "hooks/guard.h"
+#include "hooks/pages.h"
 #include "sampler/cpython/containers.h"
 
 enum { BUCKET_BITS = 14, BUCKETS = 1 << BUCKET_BITS, WAYS = 8 };
@@ -55,9 +55,9 @@ int births_start(const struct py_target *python, void *(*thread_state)(void))
         return 0;
     if (!thread_state || !python->coro_type || !python->async_gen_type)
         return -ENOENT;
-    void *mapped = mmap(NULL, sizeof *memory, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (mapped == MAP_FAILED)
-        return -errno;
+    void *mapped = pages_map(sizeof *memory);
+    if (!mapped)
+        return -ENOMEM;
     own.thread_state = thread_state;
     own.coro_type = python->coro_type;
     own.async_gen_type = python->async_gen_type;

@@ -12,10 +12,10 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "hooks/guard.h"
 #include "hooks/mem.h"
+#include "hooks/pages.h"
 #include "sampler/cpython/objects.h"
 
 enum {
@@ -43,9 +43,9 @@ static struct {
 int codes_start(void)
 {
     size_t bytes = (KNOWN_SLOTS + RING_WORDS) * sizeof(uint64_t);
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED)
-        return -errno;
+    void *memory = pages_map(bytes);
+    if (!memory)
+        return -ENOMEM;
     shared.ring = (_Atomic uint64_t *)memory + KNOWN_SLOTS;
     shared.known = memory;
     return 0;
@@ -487,7 +487,7 @@ void codes_postfork_child(void)
     memset(&own, 0, sizeof own);
     /* Fresh pages in place of the parent's: also undoes what a handler of another
      * thread had half written. */
-    madvise((void *)(uintptr_t)shared.known, (KNOWN_SLOTS + RING_WORDS) * sizeof(uint64_t), MADV_DONTNEED);
+    pages_clear((void *)(uintptr_t)shared.known, (KNOWN_SLOTS + RING_WORDS) * sizeof(uint64_t));
     atomic_store(&shared.known_count, 0);
     atomic_store(&shared.reserved, 0);
     atomic_store(&shared.consumed, 0);

@@ -6,6 +6,7 @@
 
 #include <check.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -14,6 +15,16 @@
 #include <unistd.h>
 
 #define SPACE 16384u
+
+/* Bytes mapped by the process. */
+static uint64_t address_space(void)
+{
+    char text[64] = "";
+    int fd = open("/proc/self/statm", O_RDONLY);
+    ssize_t length = read(fd, text, sizeof text - 1);
+    close(fd);
+    return length > 0 ? strtoull(text, NULL, 10) * 4096 : 0;
+}
 
 static void start(void)
 {
@@ -254,11 +265,30 @@ START_TEST(an_empty_pool_is_counted_and_threads_run_without)
     }
     ck_assert_uint_eq(threads_high(), 4096);
     ck_assert_uint_eq(threads_without_record(), 5000 - 4096);
-    for (uint32_t i = 1; i < threads_high(); i++)
-        ck_assert(threads_at(i)->space >= threads_at(i - 1)->space + threads_at(i - 1)->space_size);
+    for (uint32_t i = 0; i < threads_high(); i++) /* nobody else's number in it: no two share a byte */
+        memset(threads_at(i)->space, (int)(i % 251), threads_at(i)->space_size);
+    for (uint32_t i = 0; i < threads_high(); i++)
+        for (uint32_t at = 0; at < threads_at(i)->space_size; at++)
+            ck_assert_uint_eq(threads_at(i)->space[at], i % 251);
     ck_assert_uint_eq(threads_at(63)->space_size, SPACE);
     ck_assert_uint_eq(threads_at(64)->space_size, SPACE / 4);
-    memset(threads_at(4095)->space, 1, SPACE / 4);
+}
+END_TEST
+
+/* What is mapped can be locked in memory, all of it. */
+START_TEST(spaces_are_mapped_when_they_are_needed)
+{
+    start();
+    uint64_t before = address_space();
+    ck_assert_ptr_nonnull(threads_adopt(gettid()));
+    ck_assert_uint_eq(address_space(), before); /* the first block came with the start */
+    for (int i = 0; i < 64; i++) {
+        pthread_t thread;
+        ck_assert_int_eq(threads_create(&thread, NULL, nothing, NULL), 0);
+        pthread_join(thread, NULL);
+    }
+    ck_assert_uint_ge(address_space(), before + 64 * SPACE);
+    ck_assert_uint_le(address_space(), before + 72 * SPACE + (10u << 20)); /* and libc's stack */
 }
 END_TEST
 
@@ -344,6 +374,7 @@ Suite *suite_threads(void)
     tcase_add_test(tests, nobody_claims_anothers_record);
     tcase_add_test(tests, records_are_never_lost_nor_doubled_under_churn);
     tcase_add_test(tests, an_empty_pool_is_counted_and_threads_run_without);
+    tcase_add_test(tests, spaces_are_mapped_when_they_are_needed);
     if (!UNDER_TSAN) { /* starts no thread after a fork of a threaded process, knows no vfork */
         tcase_add_test(tests, a_refused_thread_gives_its_record_back);
         tcase_add_test(tests, a_forked_child_keeps_the_caller_alone);
