@@ -13,7 +13,11 @@
 #ifndef APROF_HOOKS_PAGES_H
 #define APROF_HOOKS_PAGES_H
 
+#include <stdbool.h>
 #include <stddef.h>
+
+/* [loader] Whether the process's limits leave it this much address space. */
+bool pages_room(size_t bytes);
 
 void *pages_map(size_t bytes); /* zeros; NULL: the kernel says no */
 void pages_clear(void *pages, size_t bytes); /* zeros again, and given back where the kernel takes them */

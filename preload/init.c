@@ -18,6 +18,7 @@
 #include "hooks/guard.h"
 #include "hooks/log.h"
 #include "hooks/mem.h"
+#include "hooks/pages.h"
 #include "hooks/real.h"
 #include "hooks/sigaction.h"
 #include "hooks/task.h"
@@ -46,7 +47,9 @@ enum {
                             are touched than the longest backlog fills, one or two as a rule */
     RING_RATE = 250,
     RING_FRAME_BYTES = 24, /* of one frame, at most */
-    RING_LARGEST = 1 << 22
+    RING_LARGEST = 1 << 22,
+    ROOM = 64 << 20 /* of address space: we map 20 MiB, and the rest is the application's; short of it, it would be
+                       the application that finds no memory */
 };
 
 extern char **environ;
@@ -196,6 +199,7 @@ static int start_all(const char **what)
     } while (0)
     real_resolve();
     direct_start();
+    STEP("address space", pages_room(ROOM) ? 0 : -ENOMEM);
     STEP("a heap of our own", mem_init(config.memory << 20));
     STEP("handlers around fork", fork_start(&target));
     STEP("handlers for faults", guard_start((enum guard_reader)config.reader));
@@ -226,7 +230,7 @@ static int start(void)
     if (error == 0)
         return ACTIVE;
     log_line(LOG_WARN, LOG_STATE, "not profiling: %s cannot be had, error %d%s", what, -error,
-             error == -ENOMEM ? " (no room: 20 MiB of address space are needed, see ulimit -v)" : "");
+             error == -ENOMEM ? " (no room: 64 MiB of address space must be left, see ulimit -v and ulimit -d)" : "");
     return INERT;
 }
 

@@ -337,7 +337,10 @@ static bool make_state(void)
 
 static void begin_life(void)
 {
-    if (!options.ready() || !make_state()) {
+    bool ready = options.ready(), made = ready && make_state();
+    if (!made) {
+        if (ready)
+            log_line(LOG_WARN, LOG_STATE, "not profiling: no memory for it");
         atomic_store(&refused, true);
         return;
     }
