@@ -383,7 +383,8 @@ static void born(struct thread *self)
         return;
     note_origin(self);
     mask_changed(); /* it has its maker's */
-    tick_arm(self);
+    if (sigaction_in_force(TIMER_SIGNAL))
+        tick_arm(self);
 }
 
 int tick_start(const struct tick_options *options)
