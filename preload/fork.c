@@ -49,6 +49,8 @@ static struct {
     _Atomic bool start_wanted;   /* a sampler is to be started by the next pending call */
 } state;
 
+static __thread pid_t forking_tid; /* what the thread that forks is in the parent */
+
 /* --- the sampler comes back --- */
 
 static void post_start(void);
@@ -151,6 +153,7 @@ static void prepare(void)
     int saved = errno;
     state.joined = false;
     state.was_running = false;
+    forking_tid = task_tid();
     if (fork_owns_process()) {
         log_flush();
         make_page();
@@ -189,6 +192,7 @@ static void child(void)
     int saved = errno;
     state.pid = real_pid();
     state.start_us = clock_epoch_us();
+    states_postfork_child(state.target, forking_tid, pthread_self());
     loop_postfork_child();
     codes_postfork_child();
     births_postfork_child();

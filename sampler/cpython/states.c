@@ -7,10 +7,26 @@
 #include "sampler/cpython/states.h"
 
 #include "hooks/guard.h"
+#include "hooks/task.h"
 
 /* glibc's and musl's sem_t both begin with the 32-bit value; glibc keeps the
  * number of waiters in the upper half of the same word. */
 #define SEMAPHORE_VALUE(word) ((uint32_t)(word) & 0x7fffffffu)
+
+enum { FORKING_LOOK = 64 }; /* newest thread states looked at for the one that forked */
+
+/* The thread that is left of a fork: what its states show as its id, and what it is. */
+static struct {
+    uintptr_t pthread;
+    pid_t shown, tid;
+} forked;
+
+static pid_t tid_shown(uint64_t native_id, uintptr_t pthread)
+{
+    if (native_id == (uint64_t)forked.shown && pthread == forked.pthread && forked.shown)
+        return forked.tid;
+    return native_id <= INT32_MAX ? (pid_t)native_id : 0;
+}
 
 static bool read_pointer(uintptr_t base, int32_t offset, uintptr_t *pointer)
 {
@@ -90,7 +106,7 @@ bool states_read(const struct py_target *target, uintptr_t address, struct state
         return false;
     if (!state->interp || !guard_word(state->interp + (uintptr_t)layout->interp_id, &interp_id))
         return false;
-    state->tid = native_id <= INT32_MAX ? (pid_t)native_id : 0;
+    state->tid = tid_shown(native_id, state->pthread);
     state->unique_id = unique_id;
     state->interp_id = (int64_t)interp_id;
     state->active = is_active(target, address, status);
@@ -169,7 +185,7 @@ bool states_is_of(const struct py_target *target, uintptr_t address, pid_t tid, 
     uintptr_t pthread;
 
     return read_pointer(address, layout->thread_id, &pthread) && pthread == (uintptr_t)self &&
-           guard_word(address + (uintptr_t)layout->thread_native_id, &native_id) && native_id == (uint64_t)tid;
+           guard_word(address + (uintptr_t)layout->thread_native_id, &native_id) && tid_shown(native_id, pthread) == tid;
 }
 
 /* What the members gil_* are offsets from: 3.11 keeps the one GIL in the runtime. */
@@ -226,6 +242,18 @@ uintptr_t states_find_own(const struct py_target *target, pid_t tid, pthread_t s
             found = state.address;
     }
     return found;
+}
+
+/* What it shows is the id of the last fork that Python was told of. */
+void states_postfork_child(const struct py_target *target, pid_t before, pthread_t self)
+{
+    uint64_t shown;
+    uintptr_t own = states_find_own(target, before, self, FORKING_LOOK);
+    if (!own || !guard_word(own + (uintptr_t)target->layout.thread_native_id, &shown))
+        shown = (uint64_t)before;
+    forked.shown = (pid_t)shown;
+    forked.pthread = (uintptr_t)self;
+    forked.tid = task_tid();
 }
 
 static bool lock_at_is_free(const struct layout *layout, uintptr_t base, int32_t offset)

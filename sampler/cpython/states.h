@@ -26,7 +26,7 @@ enum runtime_phase states_phase(const struct py_target *target);
 
 struct state { /* one PyThreadState, as read */
     uintptr_t address, interp;
-    pid_t tid;            /* native_thread_id; 0: not bound yet */
+    pid_t tid;            /* native_thread_id, or who has it since a fork; 0: not bound yet */
     uintptr_t pthread;    /* thread_id */
     uint64_t unique_id;   /* tstate->id: never used again within an interpreter */
     int64_t interp_id;
@@ -67,6 +67,12 @@ bool states_gil_is_free(const struct py_target *target, uintptr_t address);
 /* [handler] Finds the calling thread's own state among at most `look` of the
  * newest ones; an active one wins. 0: none. */
 uintptr_t states_find_own(const struct py_target *target, pid_t tid, pthread_t self, uint32_t look);
+
+/* [fork, child] The calling thread was `before` in the parent. A program that forks
+ * without telling its interpreter (uWSGI, extensions) leaves it that id, or one
+ * from further up, in the thread's states for good: from now on they are this
+ * thread's all the same, by that id and its pthread_t together. */
+void states_postfork_child(const struct py_target *target, pid_t before, pthread_t self);
 
 /* Whether the lock of the pending calls is free now, so that Py_AddPendingCall
  * cannot block: needed in handlers and fork handlers. */

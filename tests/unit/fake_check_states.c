@@ -2,6 +2,7 @@
  * states: interpreters and thread states, whole and broken; locks; phases. */
 #include "sampler/cpython/states.h"
 
+#include "hooks/task.h"
 #include "tests/unit/fake_python.h"
 
 #define INTERP(i) (0x60000000u + 0x100000u * (unsigned)(i))
@@ -125,6 +126,42 @@ START_TEST(a_thread_finds_itself)
     ck_assert(!states_is_of(&target, THREAD(1), TID(1), PTHREAD(0)));
     ck_assert(!states_is_of(&target, THREAD(1), TID(0), PTHREAD(1)));
     ck_assert(!states_is_of(&target, 0x7fff0000, TID(1), PTHREAD(1)));
+}
+END_TEST
+
+/* A fork that the interpreter is not told of, twice: the state goes on showing
+ * the id of the first parent's thread. */
+START_TEST(a_forked_thread_finds_its_state_by_its_old_id)
+{
+    struct py_target target = fake_target(_i);
+    pid_t now = task_tid();
+    struct state state;
+    world(&target);
+    for (int i = 0; i < 2; i++) {
+        states_postfork_child(&target, i ? now : TID(1), PTHREAD(1));
+        ck_assert_uint_eq(states_find_own(&target, now, PTHREAD(1), 100), THREAD(1));
+        ck_assert(states_is_of(&target, THREAD(1), now, PTHREAD(1)));
+        ck_assert(states_read(&target, THREAD(1), &state));
+        ck_assert_int_eq(state.tid, now);
+    }
+    ck_assert(!states_is_of(&target, THREAD(1), TID(1), PTHREAD(1)));
+    ck_assert(states_is_of(&target, THREAD(0), TID(0), PTHREAD(0)));
+    states_postfork_child(&target, 0, 0);
+}
+END_TEST
+
+START_TEST(a_state_that_was_told_of_the_fork_shows_its_own_id)
+{
+    struct py_target target = fake_target(_i);
+    pid_t now = task_tid();
+    uint64_t told = (uint64_t)now;
+    world(&target);
+    states_postfork_child(&target, TID(1), PTHREAD(1));
+    fake_map(THREAD(1) + (uintptr_t)target.layout.thread_native_id, &told, sizeof told);
+    ck_assert(states_is_of(&target, THREAD(1), now, PTHREAD(1)));
+    states_postfork_child(&target, now, PTHREAD(1));
+    ck_assert_uint_eq(states_find_own(&target, now, PTHREAD(1), 100), THREAD(1));
+    states_postfork_child(&target, 0, 0);
 }
 END_TEST
 
@@ -285,6 +322,7 @@ Suite *suite_states(void)
 {
     const TTest *const tests[] = {
         all_states_of_all_interpreters, the_gil_is_held_by_one, a_thread_finds_itself,
+        a_forked_thread_finds_its_state_by_its_old_id, a_state_that_was_told_of_the_fork_shows_its_own_id,
         a_freed_state_breaks_the_walk_of_its_interpreter_only, a_state_of_another_interpreter_is_not_believed, circles_end,
         phase_of_a_runtime_that_runs, phase_of_a_runtime_that_starts, phase_of_a_runtime_without_threads,
         phase_of_a_runtime_that_finalizes, phase_of_a_finalised_runtime, phase_of_no_runtime, a_free_pending_lock,
