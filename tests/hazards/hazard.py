@@ -25,7 +25,8 @@ import harness as h  # noqa: E402
 HERE = os.path.dirname(os.path.abspath(__file__))
 CRASHES = {128 + n: name for n, name in ((4, "SIGILL"), (6, "SIGABRT"), (7, "SIGBUS"), (8, "SIGFPE"), (11, "SIGSEGV"))}
 
-# name: dotted, MODULE.what. each: on every Python, or once. beside: may run beside
+# name: dotted, MODULE.what. each: on every Python; False: once; a tuple: in the short
+# form only those whose label begins with one of these. beside: may run beside
 # other rows, since no figure of it depends on who else runs. longer: only with --long.
 Hazard = collections.namedtuple("Hazard", "name function each beside longer", defaults=(True, True, False))
 
@@ -67,8 +68,6 @@ class Case:
         self.tries = self.crashes = self.hangs = self.wrong_exits = self.lost = 0
         self.said = []  # what went wrong, in words
         self.others = 0  # promises without a column that were broken
-        self.note = ""  # figures, for a row that passes
-        self.note = ""  # figures, for a row that passes
         self._lock = threading.Lock()
 
     def add(self, what, text, *args):
@@ -154,7 +153,7 @@ class Case:
             return "FAIL", "nothing was tried"
         if self.others or any(getattr(self, count) for count in self.COUNTS):
             return "FAIL", " | ".join(self.said[:6]) + (" | and %d more" % (len(self.said) - 6) if len(self.said) > 6 else "")
-        return "pass", self.note
+        return "pass", ""
 
 
 def without_numbers(text):

@@ -1,0 +1,475 @@
+# SPDX-License-Identifier: MIT
+"""servers: programs that fork their workers, reload, recycle and end them, as without us.
+
+Each server runs twice at once, with the profiler and without, through the same
+plan: requests, a reload with one in flight, an end with one in flight and others
+that come at that moment. Exit status, lines of the log, answers and the number of
+descriptors must be the same, each process that the log names is in the spool once
+or counted by its parent, and who burned CPU for requests has them in its stacks.
+"""
+import collections
+import concurrent.futures
+import functools
+import http.client
+import os
+import re
+import shutil
+import signal
+import socket
+import tempfile
+import threading
+import time
+
+import hazard
+from hazard import Hazard, h
+
+PROGRAMS = os.path.join(hazard.HERE, "programs")
+PATIENCE = 30  # seconds for whatever must come
+
+# ---------------------------------------------------------------- what is not installed for this Python
+
+PURE = """gunicorn packaging uvicorn click h11 celery kombu billiard amqp vine click_didyoumean click_repl click_plugins prompt_toolkit
+ wcwidth tzlocal dateutil pytest _pytest py.py xdist execnet iniconfig pluggy pygments typing_extensions.py pytz six.py exceptiongroup asgiref""".split()
+DEBIANS = [root + "/usr/lib/python3/dist-packages" for root in (h.FORKY, "")]
+
+
+@functools.lru_cache(maxsize=None)
+def borrowed(packages):
+    """A folder that shows the pure Python packages of one of Debian's, and nothing else of it."""
+    folder = h.fresh_folder("borrowed")
+    for name in PURE:
+        if os.path.exists(os.path.join(packages, name)):
+            os.symlink(os.path.join(packages, name), os.path.join(folder, name))
+    return folder
+
+
+Package = collections.namedtuple("Package", "env version")  # what must be in the environment; words of numbers
+
+
+def package(python, module):
+    """How this Python can import it; Skip when nothing helps."""
+    found = _package(python, module)
+    if found is None:
+        raise h.Skip("no %s for this Python" % module)
+    return found
+
+
+@functools.lru_cache(maxsize=None)
+def _package(python, module):
+    code = "import %s; print(getattr(%s, '__version__', 0))" % (module, module)
+    for env in [{}] + [{"PYTHONPATH": borrowed(packages)} for packages in DEBIANS if not python.prefix]:
+        tried = h.run(["-c", code], "import", python=python, preload=False, env=env)
+        if tried.status == 0:
+            return Package(env, tuple(map(int, re.findall(r"\d+", tried.out.decode()))))
+    return None
+
+
+# ---------------------------------------------------------------- a server under a plan
+
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("localhost", timeout=PATIENCE)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(PATIENCE)
+        self.sock.connect(self.path)
+
+
+class Server:
+    """A server that listens on a socket of its own, and what it was asked."""
+
+    def __init__(self, words, name, preload, **options):
+        self.folder = tempfile.mkdtemp(prefix="aprof-")  # a path short enough for a socket
+        self.socket = os.path.join(self.folder, "s")
+        words = [word.replace("SOCKET", self.socket) for word in words]
+        self.answers = collections.defaultdict(collections.Counter)  # what for: answers and failures
+        self.burnt = collections.Counter()  # pid: milliseconds
+        self.descriptors, self.mappings = [], []
+        self.marks = 0
+        self.run = h.Run(words, name if preload else name + "-without", preload=preload, cwd=PROGRAMS, **options)
+        self.pid = self.run.popen.pid
+        self.waiting = concurrent.futures.ThreadPoolExecutor(1)
+        self.ended = self.waiting.submit(self.run.finish, 4 * PATIENCE)
+
+    def close(self):
+        if not self.ended.done():
+            self.run.kill_all()
+        self.waiting.shutdown()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def request(self, path="/"):
+        """"200" and the like, or "cut"."""
+        connection = UnixConnection(self.socket)
+        try:
+            connection.request("GET", path)
+            response = connection.getresponse()
+            body = response.read().split()
+            if response.status == 200:
+                pid, burnt = map(int, body)
+                self.burnt[pid] = max(self.burnt[pid], burnt)
+            return str(response.status)
+        except (OSError, http.client.HTTPException):
+            return "cut"
+        finally:
+            connection.close()
+
+    def wait_for(self, what, truth):
+        end = time.monotonic() + PATIENCE
+        while not truth():
+            h.need(not self.ended.done(), "ended before %s: %s", what, h.tail(self.ended.result().err) if self.ended.done() else "")
+            h.need(time.monotonic() < end, "%s did not come", what)
+            time.sleep(0.01)
+
+    def ready(self):
+        self.wait_for("an answer", lambda: os.path.exists(self.socket) and self.request() == "200")
+
+    def ask(self, count):
+        """So many, two at a time."""
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            self.answers["asked"].update(pool.map(lambda _: self.request(), range(count)))
+
+    def send(self, number):
+        os.kill(self.pid, number)
+
+    def hold(self, what, number, judged=True):
+        """A signal while a request is in flight and others come; the answer."""
+        self.marks += 1
+        mark = os.path.join(self.folder, "mark%d" % self.marks)
+        with concurrent.futures.ThreadPoolExecutor(3) as pool:
+            held = pool.submit(self.request, "/slow?" + mark)
+            self.wait_for("the request", lambda: os.path.exists(mark))
+            others = [pool.submit(self.request) for _ in range(2)]
+            self.send(number)
+            result = held.result()
+            for other in others:
+                other.result()  # an answer or none: but an end
+        if judged:
+            self.answers[what][result] += 1
+
+    def reload(self, number=signal.SIGHUP):
+        """Until a worker answers that was not there before."""
+        before = set(self.burnt)
+        self.hold("in flight at reload", number)
+        self.wait_for("a worker that is new", lambda: self.request() and set(self.burnt) - before)
+
+    def note_sizes(self):
+        """How many descriptors the first process has, once that stands still, and mappings."""
+        count = None
+        for _ in range(100):
+            now = len(os.listdir("/proc/%d/fd" % self.pid))
+            if now == count:
+                break
+            count = now
+            time.sleep(0.03)
+        self.descriptors.append(count)
+        self.mappings.append(h.read_bytes("/proc/%d/maps" % self.pid).count(b"\n"))
+
+    def finish(self):
+        return self.ended.result()
+
+
+Outcome = collections.namedtuple("Outcome", "server result")
+
+
+def carried_out(plan, *args, **options):
+    server = Server(*args, **options)
+    try:
+        plan(server)
+        return Outcome(server, server.finish())
+    finally:
+        server.close()
+
+
+def both(case, plan, words, env=None, tries=1, wrapper=None, settings=None, folder=None, **options):
+    """The plan with us and without us, side by side; None when one of them broke."""
+    case.tried(tries)
+    options.setdefault("python", case.python)
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        ours = pool.submit(carried_out, plan, words, case.name, True, env=env, wrapper=wrapper, settings=settings, folder=folder, **options)
+        theirs = pool.submit(carried_out, plan, words, case.name, False, env=env, **options)
+    for what, future in (("", ours), ("without us: ", theirs)):
+        reason = future.exception()
+        if reason is not None and not isinstance(reason, h.Failure):
+            raise reason
+        if reason is not None:
+            case.add("others" if what else "hangs", "%s%s", what, reason)
+    return None if ours.exception() or theirs.exception() else (ours.result(), theirs.result())
+
+
+# ---------------------------------------------------------------- judging
+
+DATES = re.compile(rb"\[?\d{4}-\d\d-\d\d[ T][^\]]*?\]|\b[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ [\d:]{8} \d{4}|/tmp/aprof-\w+")
+TRACEBACK = re.compile(rb"(?m)^Traceback \(most recent call last\):\n(?: .*\n)+\S.*\n(?:\n(?:During|The above).*\n\n)?")
+# gunicorn logs in a handler of SIGCHLD: where that comes in the middle of another line, logging complains.
+REENTRANT = re.compile(rb"--- Logging error ---\n(?:(?!--- Logging).*\n)*?RuntimeError: reentrant call(?:.*\n)*?Arguments: .*\n")
+
+
+def lines_of(text, tolerated, cut):
+    """The lines of a log without dates and numbers, each kind once: workers write in any order."""
+    text = REENTRANT.sub(b"", text)
+    if cut:
+        text = TRACEBACK.sub(b"", text)
+    text = re.sub(rb"0x[0-9a-f]+|\d+(\.\d+)?", b"#", DATES.sub(b"", text))
+    return {line.strip() for line in text.split(b"\n") if not (tolerated and re.search(tolerated, line))}
+
+
+def judge(case, pair, tolerated=None, cut=False, summary=False):
+    """Same status, same lines, same answers, same number of descriptors.
+
+    tolerated  a pattern of lines that depend on the moment
+    cut        requests may have been cut off, wherever they stood
+    summary    one line of ours is asked for
+    """
+    (ours, result), (theirs, other) = pair
+    case.judge(result.status, other.status, case.name, result.err)
+    err = result.err
+    if summary:
+        err = re.sub(rb"(?m)^aprof: \d+ samples, .*\n", b"", err, count=1)
+    for name, got, due in (("out", result.out, other.out), ("err", err, other.err)):
+        got, due = lines_of(got, tolerated, cut), lines_of(due, tolerated, cut)
+        case.check(not got - due, "std%s: lines with us only: %r", name, sorted(got - due)[:4])
+        case.check(not due - got, "std%s: lines without us only: %r", name, sorted(due - got)[:4])
+    for what in sorted(set(ours.answers) | set(theirs.answers)):
+        case.check(ours.answers[what] == theirs.answers[what], "%s: %s, without us %s", what, dict(ours.answers[what]), dict(theirs.answers[what]))
+    case.check(ours.descriptors == theirs.descriptors, "descriptors: %s, without us %s", ours.descriptors, theirs.descriptors)
+    grown, due = [m[-1] - m[0] if m else 0 for m in (ours.mappings, theirs.mappings)]
+    case.check(grown <= due + 6, "%d more mappings, without us %d", grown, due)
+
+
+def account(case, result, named, burnt, function, images=1, strict=True, killed=False):
+    """Who was named is in the spool once, or counted by its parent; who burned has it in its stacks.
+
+    images  programs that the first process may have been, by exec
+    strict  nobody else is there
+    killed  workers end by the signal itself, their windows open
+    """
+    spool = h.Spool(result.spool)
+    counts = collections.Counter(p.pid for p in spool)
+    first = spool.by_pid(result.pid)
+    if not 1 <= len(first) <= images:
+        case.add("lost", "the first process is in the spool %d times", len(first))
+    for pid, count in counts.items():
+        if count > 1 and pid != result.pid:
+            case.add("lost", "process %d is in the spool %d times", pid, count)
+    missing = [pid for pid in named if pid not in counts]
+    counted = sum(p.metas()[-1]["children_without_sample"] for p in first if p.metas())
+    for pid in missing[counted:]:
+        case.add("lost", "process %d is not in the spool, its parent counts %d without a sample", pid, counted)
+    strangers = set(counts) - set(named) - {result.pid}
+    case.check(not (strict and strangers), "in the spool, but not named: %s", sorted(strangers)[:5])
+    for pid, ms in burnt.items():
+        found = sum(h.total_where(list(p.stacks("cpu")), lambda f: any(x.name == function for x in f)) for p in spool.by_pid(pid)) / 1000
+        case.check(ms < 60 or found >= 0.4 * ms, "process %d burned %d ms in %s, %d are in the spool", pid, ms, function, found)
+    ends = collections.Counter(p.metas()[-1]["ended"] for p in spool if p.metas())
+    case.check(killed or ends["open"] <= len(spool.processes) / 2, "most windows were left open: %s", dict(ends))
+    return spool
+
+
+def named(result, pattern):
+    return [int(pid) for pid in re.findall(pattern, result.out + result.err)]
+
+
+WRAPPER = [h.WRAPPER, "--"]
+
+
+# ---------------------------------------------------------------- gunicorn
+
+GUNICORN = rb"Booting worker with pid: (\d+)"
+SYNC, GTHREAD, PRELOAD = ["-w", "2"], ["-w", "2", "-k", "gthread", "--threads", "3"], ["-w", "2", "--preload"]
+
+
+def gunicorn_words(version, options, application="web:application"):
+    """Since version 24 it has a socket for control, in the home directory: here one of its own."""
+    control = ["--control-socket", "SOCKET.control"] if version >= (24,) else []
+    return ["-m", "gunicorn", "-b", "unix:SOCKET", "--graceful-timeout", "20"] + control + options + [application]
+
+
+def usual(number, reload=Server.reload):
+    """Asked, reloaded, asked, ended by this signal."""
+    def plan(server):
+        server.ready()
+        server.ask(8)
+        if reload:
+            reload(server)
+            server.ask(8)
+        server.note_sizes()
+        server.hold("in flight at the end", number, judged=number == signal.SIGTERM)
+    return plan
+
+
+ENDS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
+# What a worker says depends on what it is doing when it is told to end; newer ones say who was sent a signal.
+AT_THE_END = rb"Waiting for connections to close|Worker .* was sent SIG|was terminated due to signal"
+CUT = AT_THE_END + rb"|Error handling request|Waiting for background tasks|Cancel|Exception in ASGI"
+
+
+def gunicorn_once(case, options, number, wrapped=False, application="web:application", reload=Server.reload):
+    env, version = package(case.python, "gunicorn")
+    pair = both(case, usual(number, reload), gunicorn_words(version, options, application), env=env, wrapper=WRAPPER if wrapped else None)
+    if pair:
+        cut = number != signal.SIGTERM
+        judge(case, pair, CUT if cut else AT_THE_END, cut, summary=wrapped)
+        account(case, pair[0].result, named(pair[0].result, GUNICORN), pair[0].server.burnt, "burn_request", killed="asgi" in application)
+
+
+def gunicorn(options, number, needs=(), **how):
+    """This end; in the long form all of them, also by aprof-run."""
+    def test(case):
+        for module in needs:
+            package(case.python, module)
+        gunicorn_once(case, options, number, **how)
+        for other in ENDS if case.long else ():
+            for wrapped in (True, False):
+                gunicorn_once(case, options, other, wrapped, how.get("application", "web:application"))
+    return test
+
+
+def recycled(server):
+    """Workers that end after a request or two, many of them."""
+    server.ready()
+    server.note_sizes()
+    for _ in range(server.recycles):
+        before = set(server.burnt)
+        server.wait_for("the next worker", lambda: server.request() and set(server.burnt) - before)
+    server.note_sizes()
+    server.hold("in flight at the end", signal.SIGTERM)
+
+
+def recycling(count):
+    def plan(server):
+        server.recycles = count
+        recycled(server)
+    return plan
+
+
+def gunicorn_recycled(case):
+    count = 50 if case.long else 6
+    env, version = package(case.python, "gunicorn")
+    words = gunicorn_words(version, ["-w", "2", "--max-requests", "2"])
+    pair = both(case, recycling(count), words, env=env, tries=count)
+    if pair:
+        judge(case, pair, AT_THE_END)
+        account(case, pair[0].result, named(pair[0].result, GUNICORN), pair[0].server.burnt, "burn_request")
+
+
+def fill(folder, count, size):
+    """Windows of processes that ended long ago."""
+    os.makedirs(folder)
+    line = b"old (old.py:1) 1\n"
+    for i in range(count):
+        path = os.path.join(folder, "aprof.gone.%d.%d.000000.cpu.collapsed" % (100000000 + i, 1000000 + i))
+        with open(path, "wb") as f:
+            f.write(line * (size // len(line)))
+        os.utime(path, (1000000 + i, 1000000 + i))
+
+
+def bounded(case):
+    """APROF_SPOOL of 1 MiB and 2 MiB that were there: the oldest go as workers end."""
+    env, version = package(case.python, "gunicorn")
+    folder = h.fresh_folder(case.name)
+    fill(os.path.join(folder, "spool"), 20, 100000)
+    words = gunicorn_words(version, ["-w", "2", "--max-requests", "2"])
+    pair = both(case, recycling(20 if case.long else 2), words, env=env, settings={"APROF_SPOOL": "1"}, folder=folder)
+    if not pair:
+        return
+    judge(case, pair, AT_THE_END)
+    spool = os.path.join(folder, "spool")
+    sizes = {name: os.path.getsize(os.path.join(spool, name)) for name in os.listdir(spool)}
+    old = sorted(int(name.split(".")[2]) - 100000000 for name in sizes if name.startswith("aprof.gone."))
+    case.check(sum(sizes.values()) <= (1 << 20) + 100000, "%d bytes in %d files", sum(sizes.values()), len(sizes))
+    case.check(len(old) < 11 and old == list(range(20 - len(old), 20)), "of the old windows these are left: %s", old)
+    case.check(sum(not name.startswith("aprof.gone.") for name in sizes) > 4, "the new ones went: %s", sorted(sizes))
+
+
+def started_and_ended(count):
+    """So many lives of a server, one request each."""
+    def plan_of(case, words_for, env, python, label):
+        for i in range(count(case)):
+            number = ENDS[i % len(ENDS)]
+            case.tried()
+            try:
+                outcome = carried_out(lambda server: (server.ready(), server.send(number)), words_for(number), case.name, True, env=env, python=python)
+            except h.Failure as reason:
+                case.add("hangs", "%s, life %d: %s", label, i, reason)
+                continue
+            case.judge(outcome.result.status, 0, "%s, life %d" % (label, i), outcome.result.err)
+            case.check(outcome.server.burnt, "no answer")
+            shutil.rmtree(outcome.result.folder)
+    return plan_of
+
+
+LIVES = started_and_ended(lambda case: 300 if case.long else 5)
+
+
+def gunicorn_lives(case):
+    env, version = package(case.python, "gunicorn")
+    LIVES(case, lambda number: gunicorn_words(version, SYNC), env, case.python, "gunicorn")
+
+
+# ---------------------------------------------------------------- uWSGI
+
+UWSGI = rb"(?:s|Res)pawned uWSGI worker \d+ \((?:and the only\) \()?(?:new )?pid: (\d+)"
+MASTER = ["--master", "--processes", "2"]
+
+
+def uwsgi_words(python, number=signal.SIGTERM):
+    """It embeds the Python of its Debian, and no other. SIGTERM ends it only when it
+    is told so, and then SIGQUIT reloads it."""
+    plugin = "%s/usr/lib/uwsgi/plugins/python%d%d_plugin.so" % ((python.root,) + python.version)
+    if not os.path.exists(plugin) or (not python.prefix and not python.words[-1].startswith("/usr/bin/")):
+        raise h.Skip("no uWSGI with this Python")
+    return python.prefix + ["uwsgi", "--plugin", "python3", "--http-socket", "SOCKET", "--wsgi-file", "web.py", "--need-app"] + \
+        (["--die-on-term"] if number == signal.SIGTERM else [])
+
+
+def uwsgi_once(case, options, number, wrapped=False, reload=Server.reload, alone=False):
+    pair = both(case, usual(number, reload), uwsgi_words(case.python, number) + options, python=None, wrapper=WRAPPER if wrapped else None)
+    if pair:
+        judge(case, pair, cut=number != signal.SIGTERM, summary=wrapped)
+        workers = [] if alone else named(pair[0].result, UWSGI)
+        account(case, pair[0].result, workers, pair[0].server.burnt, "burn_request", images=2 if reload else 1)
+
+
+def uwsgi(options, number, **how):
+    def test(case):
+        uwsgi_once(case, options, number, **how)
+        for other in ENDS if case.long else ():
+            for wrapped in (True, False):
+                uwsgi_once(case, options, other, **dict(how, wrapped=wrapped))
+    return test
+
+
+def uwsgi_recycled(case):
+    count = 50 if case.long else 4
+    options = MASTER + ["--max-requests", "2", "--min-worker-lifetime", "0", "--lazy-apps"]
+    pair = both(case, recycling(count), uwsgi_words(case.python) + options, python=None, tries=count)
+    if pair:
+        judge(case, pair)
+        account(case, pair[0].result, named(pair[0].result, UWSGI), pair[0].server.burnt, "burn_request")
+
+
+def uwsgi_lives(case):
+    LIVES(case, lambda number: uwsgi_words(case.python, number) + MASTER, None, None, "uWSGI")
+
+
+UWSGIS = ("3.11.2", "3.14")  # with the others it is said why not
+
+HAZARDS = [
+    Hazard("servers.gunicorn-sync", gunicorn(SYNC, signal.SIGTERM)),
+    Hazard("servers.gunicorn-gthread", gunicorn(GTHREAD, signal.SIGINT, wrapped=True, reload=None), ("3.11.2", "3.12", "3.15")),
+    Hazard("servers.gunicorn-preload", gunicorn(PRELOAD, signal.SIGQUIT), ("3.11.7", "3.13", "3.14")),
+    Hazard("servers.gunicorn-uvicorn", gunicorn(["-w", "2", "-k", "uvicorn.workers.UvicornWorker"], signal.SIGTERM, ("uvicorn.workers",),
+                                                application="web:asgi"), ("3.11.2", "3.14")),
+    Hazard("servers.gunicorn-recycled", gunicorn_recycled, ("3.11.2", "3.12", "3.15")),
+    Hazard("servers.gunicorn-lives", gunicorn_lives, ("3.11.7", "3.14")),
+    Hazard("servers.spool-bound", bounded, ("3.13.0", "3.14")),
+    Hazard("servers.uwsgi-master", uwsgi(MASTER, signal.SIGTERM), UWSGIS),
+    Hazard("servers.uwsgi-lazy", uwsgi(MASTER + ["--lazy-apps"], signal.SIGINT, reload=None, wrapped=True), UWSGIS),
+    Hazard("servers.uwsgi-threads", uwsgi(MASTER + ["--enable-threads", "--threads", "2"], signal.SIGQUIT, reload=None), UWSGIS),
+    Hazard("servers.uwsgi-skip-atexit", uwsgi(MASTER + ["--skip-atexit", "--lazy-apps"], signal.SIGTERM, reload=None), UWSGIS),
+    Hazard("servers.uwsgi-alone", uwsgi([], signal.SIGINT, reload=None, alone=True), UWSGIS),
+    Hazard("servers.uwsgi-recycled", uwsgi_recycled, UWSGIS),
+    Hazard("servers.uwsgi-lives", uwsgi_lives, UWSGIS),
+]
