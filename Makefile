@@ -4,6 +4,7 @@
 #   make            build/libaprof.so, build/aprof, build/aprof-settings
 #   make check      everything that must hold; installs what is missing
 #   make demo       profiles a real service under load and prints what is slow
+#   make soak       half an hour of a service that does a little of everything
 #   make bench      figures, beside their peers and limits
 #   make install PREFIX=/usr/local
 #

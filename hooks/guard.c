@@ -197,19 +197,38 @@ static enum mode mode_for(bool caught)
     return asked == GUARD_COPY ? OFF : SYSCALLS;
 }
 
+static bool are_caught(void)
+{
+    return sigaction_in_force(SIGSEGV) && sigaction_in_force(SIGBUS);
+}
+
+/* [interposer] The kernel is about to ignore them: it kills for a fault. */
+static void stop_copying(void)
+{
+    atomic_store(&mode, mode_for(false));
+}
+
 int guard_start(enum guard_reader reader)
 {
     int error = reader == GUARD_SYSCALL ? 0 : claim_both();
     asked = reader;
     started = true;
-    atomic_store(&mode, mode_for(error == 0));
+    atomic_store(&mode, mode_for(error == 0 && are_caught()));
+    sigaction_on_ignored(stop_copying);
     return error;
 }
 
 void guard_recheck(void)
 {
-    if (started && asked != GUARD_SYSCALL)
-        atomic_store(&mode, mode_for(sigaction_in_force(SIGSEGV) && sigaction_in_force(SIGBUS)));
+    int next;
+    if (!started || asked == GUARD_SYSCALL)
+        return;
+    next = mode_for(are_caught());
+    if (next == atomic_load(&mode))
+        return;
+    atomic_store(&mode, next);
+    if (next == COPYING && !are_caught()) /* stop_copying came in between */
+        stop_copying();
 }
 
 /* The pid is asked each time: it is another one after a fork. */

@@ -11,8 +11,8 @@
  * about 2 us, so check alignment and range before following a pointer.
  *
  * Second reader: process_vm_readv on ourselves, used whenever our handler is
- * not the kernel's (somebody replaced it by a raw system call) or when the
- * user asked for it. It is never called before it is needed: a seccomp filter
+ * not the kernel's (somebody replaced it by a raw system call, or the application
+ * ignores these signals) or when the user asked for it. It is never called before it is needed: a seccomp filter
  * may kill for it.
  *
  * Runs in: [handler] [sampler] [loader], unless said otherwise. Async-signal-safe.
@@ -60,8 +60,9 @@ uint32_t guard_gather_if(uint64_t *words, const struct guard_place *places, uint
  * then use pwrite. */
 bool guard_store(uint64_t *dst, uint64_t value);
 
-/* [sampler] Once a tick: asks the kernel (raw rt_sigaction) whether SIGSEGV and
- * SIGBUS are still ours and switches the reader accordingly, both ways. */
+/* [sampler] [handler] Once a tick, before anything is read: asks the kernel (raw
+ * rt_sigaction) whether SIGSEGV and SIGBUS are still ours and switches the reader
+ * accordingly, both ways. */
 void guard_recheck(void);
 
 /* True while faults are caught by us: then threads may walk themselves in their

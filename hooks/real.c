@@ -17,7 +17,7 @@
     X(pthread_create) X(sigaction) X(signal) X(__sysv_signal) X(sigset) X(sigignore) X(siginterrupt) \
     X(exit) X(_exit) X(_Exit) X(quick_exit) \
     X(execve) X(execv) X(execvp) X(execvpe) X(fexecve) X(execveat) X(pthread_condattr_setclock) \
-    X(pthread_sigmask)
+    X(pthread_sigmask) X(posix_spawn) X(posix_spawnp)
 
 extern char **environ;
 
@@ -151,6 +151,22 @@ int real_execveat(int dirfd, const char *path, char *const argv[], char *const e
 {
     int (*function)(int, const char *, char *const[], char *const[], int) = (void *)resolve(REAL_execveat);
     return function ? function(dirfd, path, argv, envp, flags) : missing();
+}
+
+typedef int spawn_function(pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const[], char *const[]);
+
+int real_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
+                     char *const argv[], char *const envp[])
+{
+    spawn_function *function = (spawn_function *)resolve(REAL_posix_spawn);
+    return function ? function(pid, path, actions, attributes, argv, envp) : ENOSYS;
+}
+
+int real_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
+                      char *const argv[], char *const envp[])
+{
+    spawn_function *function = (spawn_function *)resolve(REAL_posix_spawnp);
+    return function ? function(pid, file, actions, attributes, argv, envp) : ENOSYS;
 }
 
 /* libc's own two signals (cancellation, setuid of all threads) stay unblocked, as

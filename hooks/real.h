@@ -17,6 +17,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -43,6 +44,10 @@ int real_fexecve(int fd, char *const argv[], char *const envp[]);
 int real_pthread_sigmask(int how, const sigset_t *set, sigset_t *old); /* also sigprocmask: 0 or an error number */
 int real_pthread_condattr_setclock(pthread_condattr_t *attr, clockid_t clock);
 int real_execveat(int dirfd, const char *path, char *const argv[], char *const envp[], int flags);
+int real_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
+                     char *const argv[], char *const envp[]);
+int real_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
+                      char *const argv[], char *const envp[]);
 
 /* The kernel's pid: differs from the pid at start in a forked child whose
  * handlers have not run, and in a vfork child, which shares our memory. */

@@ -6,9 +6,14 @@
  * names the one in use. So readers, which may be handlers, never wait, and a
  * writer that vanished in a fork leaves nothing half-written in sight.
  *
- * The surprising thing: SA_RESTART of the kernel's action follows the wish. A
- * SIGURG handler of the application without it must see its recv() end with
- * EINTR (Python runs its handlers then), and only the kernel can do that.
+ * The surprising thing: SA_RESTART, SA_NODEFER and the mask of the kernel's action
+ * follow the wish. A SIGURG handler of the application without SA_RESTART must see
+ * its recv() end with EINTR (Python runs its handlers then), and signals that come
+ * together must arrive in the order that its mask makes: only the kernel can do that.
+ *
+ * A fault's signal that the application ignores is ignored by the kernel too, for
+ * that reaches the next program image, by whatever road it is made: execve, but
+ * also posix_spawn and system, whose children only libc sees.
  */
 #include "hooks/sigaction.h"
 #include "hooks/raw.h"
@@ -132,17 +137,30 @@ static bool is_function(const struct sigaction *wish)
     return wish->sa_handler != SIG_DFL && wish->sa_handler != SIG_IGN;
 }
 
+static bool is_of_faults(int signo)
+{
+    return signo == SIGSEGV || signo == SIGBUS;
+}
+
 /* The action that stands with the kernel for this wish. */
 static struct sigaction front(int signo, const struct sigaction *wish)
 {
     struct sigaction ours;
     memset(&ours, 0, sizeof ours);
+    if (wish->sa_handler == SIG_IGN && is_of_faults(signo)) {
+        ours.sa_handler = SIG_IGN;
+        return ours;
+    }
     ours.sa_sigaction = dispatch;
     ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
-    if (signo == SIGSEGV || signo == SIGBUS)
-        ours.sa_flags |= SA_NODEFER; /* a guarded read inside the application's handler */
-    if (is_function(wish) && !(wish->sa_flags & SA_RESTART))
-        ours.sa_flags &= ~SA_RESTART;
+    if (!is_function(wish))
+        return ours;
+    ours.sa_flags = SA_SIGINFO | SA_ONSTACK | (wish->sa_flags & (SA_RESTART | SA_NODEFER));
+    ours.sa_mask = wish->sa_mask;
+    if (!is_of_faults(signo)) { /* ours may read, and faults must not be blocked then */
+        sigdelset(&ours.sa_mask, SIGSEGV);
+        sigdelset(&ours.sa_mask, SIGBUS);
+    }
     return ours;
 }
 
@@ -218,8 +236,6 @@ static void enter_mask(int signo, const struct sigaction *wish)
     memcpy(&mask, &wish->sa_mask, sizeof mask);
     if (!(wish->sa_flags & SA_NODEFER))
         mask |= self;
-    else if (!(mask & self)) /* ours may lack SA_NODEFER, so the kernel blocked it */
-        raw4(SYS_rt_sigprocmask, SIG_UNBLOCK, (long)&self, 0, KERNEL_MASK_BYTES);
     if (mask != 0)
         raw4(SYS_rt_sigprocmask, SIG_BLOCK, (long)&mask, 0, KERNEL_MASK_BYTES);
 }
@@ -309,7 +325,8 @@ static void call_on_interrupted_stack(int signo, const struct sigaction *wish, s
     sigaction_enter(signo, frame->info, frame->ucontext, (void *)wish->sa_sigaction);
 }
 
-/* Our own return restores the mask that the kernel saved in ucontext. */
+/* Our own return restores the mask that the kernel saved in ucontext. Handlers of
+ * one argument get all three, as on this machine from the kernel: old ones read them. */
 static void call_function(int signo, const struct sigaction *wish, siginfo_t *info, void *ucontext)
 {
     if (is_moved_to_alternate(wish, ucontext)) {
@@ -319,10 +336,7 @@ static void call_function(int signo, const struct sigaction *wish, siginfo_t *in
         return;
     }
     enter_mask(signo, wish);
-    if (wish->sa_flags & SA_SIGINFO)
-        wish->sa_sigaction(signo, info, ucontext);
-    else
-        wish->sa_handler(signo);
+    wish->sa_sigaction(signo, info, ucontext);
 }
 
 static void hand_on(struct row *row, int signo, siginfo_t *info, void *ucontext)
@@ -347,12 +361,24 @@ static void dispatch(int signo, siginfo_t *info, void *ucontext)
 
 /* ---- claiming ---- */
 
-bool sigaction_in_force(int signo)
+static void *kernels_handler(int signo)
 {
     struct kernel_action now;
-    if (raw4(SYS_rt_sigaction, signo, 0, (long)&now, KERNEL_MASK_BYTES) != 0)
-        return false;
-    return now.handler == (void *)dispatch;
+    return raw4(SYS_rt_sigaction, signo, 0, (long)&now, KERNEL_MASK_BYTES) == 0 ? now.handler : NULL;
+}
+
+bool sigaction_in_force(int signo)
+{
+    return kernels_handler(signo) == (void *)dispatch;
+}
+
+/* Nobody went around us: the kernel has what it got from here. */
+static bool is_undisturbed(struct row *row, int signo)
+{
+    void *now = kernels_handler(signo);
+    if (now != (void *)SIG_IGN)
+        return now == (void *)dispatch;
+    return wish_read(row).sa_handler == SIG_IGN;
 }
 
 /* Takes what the kernel has as the wish and puts the dispatcher there. The wish
@@ -398,44 +424,115 @@ void sigaction_release(int signo)
     row_unlock(row, &mask);
 }
 
-int sigaction_reclaim(int signo)
+/* ---- exec ---- */
+
+static bool is_ignored_in_front(int signo)
 {
     struct row *row = claimed(signo);
-    if (row == NULL)
-        return -EINVAL;
-    uint64_t mask;
-    row_lock(row, &mask);
-    int error = take_over(row, signo);
-    row_unlock(row, &mask);
-    return error;
+    return row != NULL && !is_of_faults(signo) && wish_read(row).sa_handler == SIG_IGN;
+}
+
+void sigaction_before_exec(void)
+{
+    struct sigaction ignore;
+    memset(&ignore, 0, sizeof ignore);
+    ignore.sa_handler = SIG_IGN;
+    for (int signo = 1; signo < SIGNALS; signo++)
+        if (is_ignored_in_front(signo) && sigaction_in_force(signo))
+            real_sigaction(signo, &ignore, NULL);
+}
+
+void sigaction_after_exec(void)
+{
+    for (int signo = 1; signo < SIGNALS; signo++)
+        if (is_ignored_in_front(signo) && kernels_handler(signo) == (void *)SIG_IGN) {
+            struct sigaction wish = wish_read(&rows[signo]), ours = front(signo, &wish);
+            real_sigaction(signo, &ours, NULL);
+        }
 }
 
 /* ---- what the application calls ---- */
 
-/* A new wish for a claimed signal. The kernel's action is set again as well,
- * for SA_RESTART may have to change. */
+static void (*_Atomic on_ignored)(void);
+
+void sigaction_on_ignored(void (*call)(void))
+{
+    atomic_store_explicit(&on_ignored, call, memory_order_release);
+}
+
+/* A signal that is ignored from now on is discarded where it is pending. The
+ * kernel does that when it is told to ignore it, as SIGURG's default does. */
+static void discard_pending(int signo, const struct sigaction *wish)
+{
+    struct sigaction ignore;
+    if (is_function(wish) || is_of_faults(signo) || (wish->sa_handler == SIG_DFL && !is_ignored_by_default(signo)))
+        return;
+    memset(&ignore, 0, sizeof ignore);
+    ignore.sa_handler = SIG_IGN;
+    real_sigaction(signo, &ignore, NULL);
+}
+
+/* What stands with the kernel follows the wish. */
+static int put_in_front(int signo, const struct sigaction *wish)
+{
+    struct sigaction ours = front(signo, wish);
+    void (*call)(void) = atomic_load_explicit(&on_ignored, memory_order_acquire);
+    if (ours.sa_handler == SIG_IGN && call != NULL)
+        call();
+    discard_pending(signo, wish);
+    return real_sigaction(signo, &ours, NULL);
+}
+
+/* A new wish for a claimed signal. */
 static int wish_set(struct row *row, int signo, const struct sigaction *act, struct sigaction *old)
 {
-    struct sigaction wish = as_reported(signo, act), before, ours = front(signo, &wish);
+    struct sigaction wish = as_reported(signo, act), before;
     uint64_t mask;
     row_lock(row, &mask);
     before = wish_read(row);
     wish_write(row, &wish);
-    int result = real_sigaction(signo, &ours, NULL);
+    int result = put_in_front(signo, &wish);
     row_unlock(row, &mask);
     if (old != NULL && result == 0)
         *old = before;
     return result;
 }
 
-/* When somebody went around us, the call passes to libc: the kernel's action is
- * theirs, and so is the answer. */
+/* A vfork child has actions of its own, but not the store; those that it has from
+ * its maker are as they were wished. */
+static int change_in_vfork_child(struct row *row, int signo, const struct sigaction *act, struct sigaction *old)
+{
+    bool inherited = sigaction_in_force(signo);
+    struct sigaction wish = wish_read(row);
+    int result = real_sigaction(signo, act, old);
+    if (result == 0 && old != NULL && inherited)
+        *old = wish;
+    return result;
+}
+
+/* Somebody went around us by a system call: the kernel's action is theirs, and so
+ * is the answer. Only a return to the default gives the signal back: whatever else
+ * is set may call theirs, and theirs may call us, who would call what is set. */
+static int change_disturbed(struct row *row, int signo, const struct sigaction *act, struct sigaction *old)
+{
+    if (act == NULL || act->sa_handler != SIG_DFL)
+        return real_sigaction(signo, act, old);
+    struct sigaction copy = *act;
+    if (old != NULL && real_sigaction(signo, NULL, old) != 0)
+        return -1;
+    return wish_set(row, signo, &copy, NULL);
+}
+
 static int change(int signo, const struct sigaction *act, struct sigaction *old)
 {
     struct row *row = claimed(signo);
-    if (row == NULL || !real_owns_memory() || !sigaction_in_force(signo))
+    if (row == NULL)
         return real_sigaction(signo, act, old);
-    if (act != NULL) {
+    if (!real_owns_memory())
+        return change_in_vfork_child(row, signo, act, old);
+    if (!is_undisturbed(row, signo))
+        return change_disturbed(row, signo, act, old);
+    if (act != NULL && act->sa_sigaction != dispatch) { /* else somebody sets what he had from the kernel: it stands */
         struct sigaction copy = *act; /* act and old may be the same object */
         return wish_set(row, signo, &copy, old);
     }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "hooks/raw.h"
 #include "hooks/real.h"
@@ -57,4 +58,48 @@ EXPORT int sigprocmask(int how, const sigset_t *set, sigset_t *old)
     int saved = errno, error = change(how, set, old);
     errno = error ? error : saved;
     return error ? -1 : 0;
+}
+
+/* --- of System V and 4.3BSD --- */
+
+static int change_one(int how, int signo)
+{
+    sigset_t one;
+    sigemptyset(&one);
+    return sigaddset(&one, signo) == 0 ? sigprocmask(how, &one, NULL) : -1;
+}
+
+EXPORT int sighold(int signo)
+{
+    return change_one(SIG_BLOCK, signo);
+}
+
+EXPORT int sigrelse(int signo)
+{
+    return change_one(SIG_UNBLOCK, signo);
+}
+
+/* Masks of the first 32 signals; bit 0 is signal 1. */
+static int change_first(int how, int mask)
+{
+    sigset_t set, old;
+    unsigned before;
+    sigemptyset(&set);
+    memcpy(&set, &mask, sizeof mask);
+    if (sigprocmask(how, &set, &old) != 0)
+        return -1;
+    memcpy(&before, &old, sizeof before);
+    return (int)before;
+}
+
+int sigblock(int mask);
+EXPORT int sigblock(int mask)
+{
+    return change_first(SIG_BLOCK, mask);
+}
+
+int sigsetmask(int mask);
+EXPORT int sigsetmask(int mask)
+{
+    return change_first(SIG_SETMASK, mask);
 }

@@ -4,8 +4,9 @@
  *
  * A thread that blocks the signal of its CPU ticks would find it in sigwait,
  * sigpending and signalfd, and hand it to the next program image: no signal may
- * come while it is blocked. So pthread_sigmask and sigprocmask are exported from
- * here; a call that cannot concern the signal passes through with one test.
+ * come while it is blocked. So pthread_sigmask, sigprocmask and their elders sighold,
+ * sigrelse, sigblock and sigsetmask are exported from here; a call that cannot
+ * concern the signal passes through with one test.
  *
  * Runs in: [interposer], also in handlers and vfork children: async-signal-safe,
  * and nothing is told in a vfork child, whose mask is not ours to act on.

@@ -249,6 +249,7 @@ static void put_counts(struct json *json, const struct metadata *metadata)
     key_number(json, "sampler_cpu_us", counters->sampler_cpu_ns / NS_PER_US);
     key_number(json, "handler_us", counters->handler_ns / NS_PER_US);
     key_number(json, "process_cpu_us", counters->process_cpu_ns / NS_PER_US);
+    key_number(json, "heap_bytes", counters->heap_bytes);
     key_string(json, "reader", metadata->reader);
     if (metadata->clock_coarse)
         key_string(json, "clock", "coarse");

@@ -6,9 +6,10 @@
  * python build start_us end_us window ended settings{} tags{} pid_namespace boot
  * ticks{due,taken,missed} rate{asked,got} samples dropped{...} cpu_unseen_us
  * cpu_spread_us threads_peak tasks_peak tasks_skipped children_without_sample
- * loops[{thread,idle_us,busy_us}] sampler_cpu_us handler_us process_cpu_us reader
- * limits{} metrics{cpu:{total_us,stacks},...}, and "paused" only while it is true.
- * `limits` maps the name of each limit that bit to how often.
+ * loops[{thread,idle_us,busy_us}] sampler_cpu_us handler_us process_cpu_us heap_bytes
+ * reader limits{} metrics{cpu:{total_us,stacks},...}, and "paused" only while it is
+ * true. `limits` maps the name of each limit that bit to how often; heap_bytes is what
+ * the profiler's own heap has handed out at that moment (APROF_MEMORY bounds it).
  *
  * A string that is not UTF-8 has U+FFFD for what is wrong with it. settings maps
  * names to strings; reader: "copy" or "syscall"; ended: one word of
@@ -35,8 +36,9 @@
  *  "children_without_sample": 2,
  *  "loops": [{"thread": 4242, "idle_us": 48000000, "busy_us": 12000000}],
  *  "sampler_cpu_us": 90000, "handler_us": 30000, "process_cpu_us": 31000000,
- *  "reader": "copy", "limits": {"depth": 4}, "metrics": {"cpu": {"total_us":
- *  30870000, "stacks": 412}, "wall": {"total_us": 480000000, "stacks": 530}}}
+ *  "heap_bytes": 1400000, "reader": "copy", "limits": {"depth": 4}, "metrics":
+ *  {"cpu": {"total_us": 30870000, "stacks": 412}, "wall": {"total_us": 480000000,
+ *  "stacks": 530}}}
  *
  * Runs in: [sampler]. No allocation but the buffer's; the encoder is ours because the preloaded
  * library may need nothing but libc.

@@ -11,6 +11,7 @@
  */
 #include <errno.h>
 #include <pthread.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -20,6 +21,7 @@
 #include "hooks/log.h"
 #include "hooks/raw.h"
 #include "hooks/real.h"
+#include "hooks/sigaction.h"
 #include "hooks/threads.h"
 #include "preload/fork.h"
 #include "preload/init.h"
@@ -39,7 +41,17 @@ static void before_exec(void)
         log_flush();
         fork_before_exec();
     }
+    sigaction_before_exec();
     errno = saved;
+}
+
+/* It was not. */
+static int after_exec(int result)
+{
+    int saved = errno;
+    sigaction_after_exec();
+    errno = saved;
+    return result;
 }
 
 EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg)
@@ -92,37 +104,52 @@ static void before_exec_of(const char *path)
 EXPORT int execve(const char *path, char *const argv[], char *const envp[])
 {
     before_exec_of(path);
-    return real_execve(path, argv, envp);
+    return after_exec(real_execve(path, argv, envp));
 }
 
 EXPORT int execv(const char *path, char *const argv[])
 {
     before_exec_of(path);
-    return real_execv(path, argv);
+    return after_exec(real_execv(path, argv));
 }
 
 EXPORT int execvp(const char *file, char *const argv[])
 {
     before_exec();
-    return real_execvp(file, argv);
+    return after_exec(real_execvp(file, argv));
 }
 
 EXPORT int execvpe(const char *file, char *const argv[], char *const envp[])
 {
     before_exec();
-    return real_execvpe(file, argv, envp);
+    return after_exec(real_execvpe(file, argv, envp));
 }
 
 EXPORT int fexecve(int fd, char *const argv[], char *const envp[])
 {
     before_exec();
-    return real_fexecve(fd, argv, envp);
+    return after_exec(real_fexecve(fd, argv, envp));
 }
 
 EXPORT int execveat(int directory, const char *path, char *const argv[], char *const envp[], int flags)
 {
     before_exec();
-    return real_execveat(directory, path, argv, envp, flags);
+    return after_exec(real_execveat(directory, path, argv, envp, flags));
+}
+
+/* The child is made within libc, from our actions. */
+EXPORT int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
+                       char *const argv[], char *const envp[])
+{
+    sigaction_before_exec();
+    return after_exec(real_posix_spawn(pid, path, actions, attributes, argv, envp));
+}
+
+EXPORT int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
+                        char *const argv[], char *const envp[])
+{
+    sigaction_before_exec();
+    return after_exec(real_posix_spawnp(pid, file, actions, attributes, argv, envp));
 }
 
 /* The l-forms: arguments up to NULL, counted first, then on the stack as libc does.

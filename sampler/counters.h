@@ -50,6 +50,7 @@ struct counters {
     uint64_t sampler_cpu_ns; /* CPU of our thread */
     uint64_t handler_ns;     /* CPU in our handlers on application threads */
     uint64_t process_cpu_ns; /* CPU of the whole process, ours included */
+    uint64_t heap_bytes;     /* of the profiler's own heap, in use now: a level, not a sum */
 };
 
 struct loop_time { /* one event loop's thread, as seen in the window */

@@ -129,6 +129,7 @@ static void update_window(void)
     overflows = profile_overflows(loop.profile);
     counters->dropped[DROP_table_full] += overflows - loop.profile_overflows;
     loop.profile_overflows = overflows;
+    counters->heap_bytes = mem_used();
     counters->limits[LIMIT_memory] += mem_refused() - loop.refused;
     loop.refused = mem_refused();
 }

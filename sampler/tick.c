@@ -204,9 +204,11 @@ static uintptr_t own_state(struct thread *self)
 }
 
 /* A guarded copy may fault; where faults are not caught, memory is read by
- * system call and cannot. */
+ * system call and cannot. Asked each time, not once a tick of the sampler: a
+ * handler that somebody set by system call may end the process for our fault. */
 static bool may_walk(const void *ucontext)
 {
+    guard_recheck();
     bool may_fault = guard_in_force();
     return !(may_fault && (interrupted_blocks(ucontext, SIGSEGV) || interrupted_blocks(ucontext, SIGBUS))) &&
            interrupted_stack_left(ucontext) >= STACK_NEEDED;
@@ -381,7 +383,8 @@ static void born(struct thread *self)
         return;
     note_origin(self);
     mask_changed(); /* it has its maker's */
-    tick_arm(self);
+    if (sigaction_in_force(TIMER_SIGNAL))
+        tick_arm(self);
 }
 
 int tick_start(const struct tick_options *options)

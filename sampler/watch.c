@@ -645,11 +645,17 @@ static bool stays(const struct look *look, const struct watched *watched, bool a
            state.tid == watched->record->tid;
 }
 
-/* Its timer, unless it blocks the signal: one that we never saw change its mask
+/* Its timer, unless somebody took the signal by system call, who would be called
+ * for our ticks; or it blocks the signal: one that we never saw change its mask
  * may have had it from its maker, or from the program before an exec. */
 static void arm(const struct look *look, struct watched *watched)
 {
     struct thread *record = watched->record;
+    if (!look->watch->ticks_arrive) {
+        tick_disarm(record);
+        look->window->counters.limits[LIMIT_signals_blocked] += look->watch->options.signals;
+        return;
+    }
     if (atomic_load(&record->hears) == HEARS_UNKNOWN) {
         uint8_t unknown = HEARS_UNKNOWN; /* unless it says so itself meanwhile */
         uint8_t hears = task_blocks(record->tid, TIMER_SIGNAL) ? HEARS_NO : HEARS_YES;

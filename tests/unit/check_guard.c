@@ -206,6 +206,33 @@ START_TEST(a_raw_system_call_around_us_switches_the_reader_and_back)
 }
 END_TEST
 
+START_TEST(nothing_is_copied_while_faults_are_ignored)
+{
+    uint64_t word, value = 7;
+    ck_assert_int_eq(guard_start(GUARD_AUTO), 0);
+    signal(SIGBUS, SIG_IGN); /* at once: the kernel would kill for a fault */
+    ck_assert(!guard_in_force());
+    guard_recheck();
+    ck_assert(!guard_in_force());
+    ck_assert(guard_word((uintptr_t)&value, &word));
+    ck_assert(!guard_word(8, &word));
+    signal(SIGBUS, SIG_DFL);
+    guard_recheck();
+    ck_assert(guard_in_force());
+    ck_assert(!guard_word(8, &word));
+}
+END_TEST
+
+START_TEST(a_program_that_ignores_faults_is_read_by_system_call)
+{
+    uint64_t word;
+    signal(SIGSEGV, SIG_IGN); /* as from the program before an exec */
+    ck_assert_int_eq(guard_start(GUARD_AUTO), 0);
+    ck_assert_str_eq(guard_reader_name(), "syscall");
+    ck_assert(!guard_word(8, &word));
+}
+END_TEST
+
 START_TEST(copy_only_reader_fails_when_bypassed)
 {
     struct kernel_action ours, none = {0};
@@ -279,6 +306,8 @@ Suite *suite_guard(void)
     tcase_add_test(tests, store_to_a_truncated_file_fails_and_does_not_kill);
     if (!UNDER_TSAN) { /* the kernel's handler is its own then, and signals are delivered later */
         tcase_add_test(tests, a_raw_system_call_around_us_switches_the_reader_and_back);
+        tcase_add_test(tests, nothing_is_copied_while_faults_are_ignored);
+        tcase_add_test(tests, a_program_that_ignores_faults_is_read_by_system_call);
         tcase_add_test(tests, copy_only_reader_fails_when_bypassed);
         tcase_add_test(tests, faults_recover_inside_a_signal_handler);
     }

@@ -477,18 +477,202 @@ START_TEST(a_vfork_child_does_not_write_the_store)
 }
 END_TEST
 
-START_TEST(reclaim_takes_over_what_went_around)
+START_TEST(a_vfork_child_sees_the_wish_and_has_its_own)
+{
+    static struct sigaction seen[3]; /* the child's memory is ours */
+    real_resolve();
+    claim();
+    signal(CLAIMED, handler);
+    pid_t child = vfork();
+    if (child == 0) {
+        struct sigaction act = {.sa_handler = other_handler};
+        sigaction(CLAIMED, NULL, &seen[0]);
+        sigaction(CLAIMED, &act, &seen[1]);
+        sigaction(CLAIMED, NULL, &seen[2]);
+        _exit(0);
+    }
+    ck_assert_int_eq(waitpid(child, NULL, 0), child);
+    ck_assert_ptr_eq(seen[0].sa_handler, handler);
+    ck_assert_ptr_eq(seen[1].sa_handler, handler);
+    ck_assert_int_eq(seen[0].sa_flags, see(CLAIMED).flags);
+    ck_assert_ptr_eq(seen[2].sa_handler, other_handler);
+    ck_assert_ptr_eq(see(CLAIMED).handler, handler);
+}
+END_TEST
+
+START_TEST(who_goes_around_is_left_alone_until_he_gives_it_back)
 {
     claim();
-    struct sigaction act = {.sa_handler = other_handler, .sa_flags = SA_RESTART};
-    real_sigaction(CLAIMED, &act, NULL);
+    struct sigaction act = {.sa_handler = other_handler, .sa_flags = SA_RESTART}, kernels;
+    real_sigaction(CLAIMED, &act, &kernels);
     ck_assert(!sigaction_in_force(CLAIMED));
     ck_assert_ptr_eq(see(CLAIMED).handler, other_handler);
     ck_assert_ptr_eq(signal(CLAIMED, handler), other_handler);
-    ck_assert(!sigaction_in_force(CLAIMED));
-    ck_assert_int_eq(sigaction_reclaim(CLAIMED), 0);
+    ck_assert(!sigaction_in_force(CLAIMED)); /* it may call what it found */
+    real_sigaction(CLAIMED, &kernels, NULL);
     ck_assert(sigaction_in_force(CLAIMED));
+    ck_assert_ptr_eq(see(CLAIMED).handler, SIG_DFL);
+
+    real_sigaction(CLAIMED, &act, NULL);
+    ck_assert_ptr_eq(signal(CLAIMED, SIG_DFL), other_handler); /* nothing is called from there */
+    ck_assert(sigaction_in_force(CLAIMED));
+    ck_assert_ptr_eq(see(CLAIMED).handler, SIG_DFL);
+}
+END_TEST
+
+START_TEST(what_the_kernel_said_can_be_set_without_a_circle)
+{
+    struct sigaction kernels, old;
+    claim();
+    signal(CLAIMED, handler);
+    real_sigaction(CLAIMED, NULL, &kernels);
+    ck_assert_int_eq(sigaction(CLAIMED, &kernels, &old), 0);
+    ck_assert_ptr_eq(old.sa_handler, handler);
     ck_assert_ptr_eq(see(CLAIMED).handler, handler);
+    raise(CLAIMED);
+    ck_assert_int_eq(handler_calls, 1);
+}
+END_TEST
+
+static void *plain_info, *plain_context;
+
+static void plain_handler(int signo, siginfo_t *info, void *ucontext)
+{
+    plain_info = info;
+    plain_context = ucontext;
+}
+
+START_TEST(a_handler_of_one_argument_finds_the_context_too)
+{
+    claim();
+    signal(CLAIMED, (real_handler)(void *)plain_handler);
+    raise(CLAIMED);
+    ck_assert_ptr_ne(plain_info, NULL);
+    ck_assert_ptr_ne(plain_context, NULL);
+    ck_assert_int_ne(((ucontext_t *)plain_context)->uc_mcontext.gregs[REG_RIP], 0);
+}
+END_TEST
+
+static _Atomic int arrived[4], arrivals;
+
+static void note_arrival(int signo)
+{
+    arrived[arrivals++ % 4] = signo;
+}
+
+/* Both pending at once: the first of them, unless that one's mask says otherwise. */
+static int first_to_arrive(int signo, bool masked)
+{
+    struct sigaction act = {.sa_handler = note_arrival}, companion = {.sa_handler = note_arrival};
+    sigset_t both;
+    if (masked)
+        sigaddset(&act.sa_mask, SIGWINCH);
+    sigaction(signo, &act, NULL);
+    sigaction(SIGWINCH, &companion, NULL);
+    sigemptyset(&both);
+    sigaddset(&both, signo);
+    sigaddset(&both, SIGWINCH);
+    sigprocmask(SIG_BLOCK, &both, NULL);
+    arrivals = 0;
+    raise(signo);
+    raise(SIGWINCH);
+    sigprocmask(SIG_UNBLOCK, &both, NULL);
+    ck_assert_int_eq(arrivals, 2);
+    return arrived[0] == signo;
+}
+
+START_TEST(masks_order_what_comes_together)
+{
+    int before = first_to_arrive(CLAIMED, false), before_masked = first_to_arrive(CLAIMED, true);
+    claim();
+    ck_assert_int_eq(first_to_arrive(CLAIMED, false), before);
+    ck_assert_int_eq(first_to_arrive(CLAIMED, true), before_masked);
+    ck_assert_int_ne(before, before_masked);
+}
+END_TEST
+
+START_TEST(a_tick_never_runs_with_faults_blocked)
+{
+    struct sigaction act = {.sa_handler = handler}, kernels;
+    claim();
+    sigfillset(&act.sa_mask);
+    sigaction(CLAIMED, &act, NULL);
+    real_sigaction(CLAIMED, NULL, &kernels);
+    ck_assert(sigismember(&kernels.sa_mask, SIGWINCH));
+    ck_assert(!sigismember(&kernels.sa_mask, SIGSEGV) && !sigismember(&kernels.sa_mask, SIGBUS));
+}
+END_TEST
+
+START_TEST(to_ignore_discards_what_is_pending)
+{
+    const real_handler wishes[] = {SIG_IGN, SIG_DFL, other_handler};
+    sigset_t one, pending;
+    claim();
+    sigemptyset(&one);
+    sigaddset(&one, CLAIMED);
+    for (int i = 0; i < 3; i++) {
+        signal(CLAIMED, handler);
+        sigprocmask(SIG_BLOCK, &one, NULL);
+        raise(CLAIMED);
+        signal(CLAIMED, wishes[i]);
+        sigpending(&pending);
+        ck_assert_int_eq(sigismember(&pending, CLAIMED), i == 2);
+        sigprocmask(SIG_UNBLOCK, &one, NULL);
+        ck_assert(sigaction_in_force(CLAIMED));
+    }
+    ck_assert_int_eq(handler_calls, 0);
+}
+END_TEST
+
+static bool not_mine(int signo, siginfo_t *info, void *ucontext);
+static _Atomic int told;
+static void tell(void) { told++; }
+
+static real_handler kernels_handler(int signo)
+{
+    struct sigaction kernels;
+    real_sigaction(signo, NULL, &kernels);
+    return kernels.sa_handler;
+}
+
+START_TEST(the_kernel_ignores_faults_that_are_ignored)
+{
+    signal(SIGBUS, SIG_IGN); /* as from the program before an exec */
+    sigaction_on_ignored(tell);
+    ck_assert_int_eq(sigaction_claim(SIGSEGV, not_mine), 0);
+    ck_assert_int_eq(sigaction_claim(SIGBUS, not_mine), 0);
+    ck_assert_ptr_eq(kernels_handler(SIGBUS), SIG_IGN);
+    ck_assert_ptr_eq(see(SIGBUS).handler, SIG_IGN);
+    ck_assert_int_eq(told, 0);
+    signal(SIGSEGV, SIG_IGN);
+    ck_assert_int_eq(told, 1);
+    ck_assert_ptr_eq(kernels_handler(SIGSEGV), SIG_IGN);
+    for (int i = 0; i < 2; i++) {
+        int signo = i ? SIGSEGV : SIGBUS;
+        ck_assert(!sigaction_in_force(signo));
+        ck_assert_ptr_eq(see(signo).handler, SIG_IGN);
+        raise(signo);
+        ck_assert_ptr_eq(signal(signo, handler), SIG_IGN);
+        ck_assert(sigaction_in_force(signo));
+        raise(signo);
+        ck_assert_int_eq(handler_calls, i + 1);
+    }
+}
+END_TEST
+
+START_TEST(an_exec_finds_ignored_what_is_ignored)
+{
+    claim();
+    sigaction_before_exec();
+    ck_assert(sigaction_in_force(CLAIMED)); /* the default */
+    signal(CLAIMED, SIG_IGN);
+    ck_assert(sigaction_in_force(CLAIMED));
+    sigaction_before_exec();
+    ck_assert_ptr_eq(kernels_handler(CLAIMED), SIG_IGN);
+    ck_assert_ptr_eq(see(CLAIMED).handler, SIG_IGN);
+    sigaction_after_exec(); /* it failed */
+    ck_assert(sigaction_in_force(CLAIMED));
+    ck_assert_ptr_eq(see(CLAIMED).handler, SIG_IGN);
 }
 END_TEST
 
@@ -570,11 +754,19 @@ Suite *suite_sigaction(void)
         tcase_add_test(tests, the_handler_runs_on_the_stack_that_it_asked_for);
         tcase_add_test(tests, a_forked_child_owns_its_store);
         tcase_add_test(tests, a_vfork_child_does_not_write_the_store);
-        tcase_add_test(tests, reclaim_takes_over_what_went_around);
+        tcase_add_test(tests, a_vfork_child_sees_the_wish_and_has_its_own);
+        tcase_add_test(tests, who_goes_around_is_left_alone_until_he_gives_it_back);
+        tcase_add_test(tests, what_the_kernel_said_can_be_set_without_a_circle);
+        tcase_add_test(tests, a_handler_of_one_argument_finds_the_context_too);
+        tcase_add_test(tests, masks_order_what_comes_together);
+        tcase_add_test(tests, a_tick_never_runs_with_faults_blocked);
+        tcase_add_test(tests, to_ignore_discards_what_is_pending);
+        tcase_add_test(tests, an_exec_finds_ignored_what_is_ignored);
         tcase_add_test(tests, no_reader_ever_sees_half_a_wish);
         tcase_add_test(tests, a_handler_that_sets_itself_again_cannot_deadlock);
     }
     if (!UNDER_ASAN && !UNDER_TSAN) {
+        tcase_add_test(tests, the_kernel_ignores_faults_that_are_ignored);
         tcase_add_test_raise_signal(tests, a_fault_dies_of_its_signal, SIGSEGV);
         tcase_add_test_raise_signal(tests, an_ignored_fault_dies_too, SIGSEGV);
         tcase_add_test_raise_signal(tests, a_sent_fatal_signal_kills, SIGSEGV);

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: MIT
+"""signals: the application's handlers, masks, timers and waiting calls are its own."""
+import os
+
+import hazard
+from hazard import Hazard, h
+
+FAST = {"APROF_RATE": "1000"}  # as many CPU ticks as the kernel gives
+PROGRAMS = os.path.join(hazard.HERE, "programs")
+
+
+def words_of(program, *arguments):
+    return [os.path.join(PROGRAMS, program)] + [str(a) for a in arguments]
+
+
+def in_c(case, what, *arguments, tries=1, **options):
+    """A part of signals_c.py under the profiler, as fast as it gets."""
+    options.setdefault("settings", FAST)
+    return case.program(words_of("signals_c.py", hazard.need_library("signals"), what, *arguments), tries=tries, **options)
+
+
+def counted(result, *keys):
+    return h.Spool(result.spool).one().counter(*keys)
+
+
+def reader_at_end(result):
+    return h.Spool(result.spool).one().metas()[-1]["reader"]
+
+
+def same_lines(case, ours, theirs):
+    """Two files, line for line; how many lines."""
+    ours, theirs = ([line.rstrip() for line in open(path, encoding="utf-8")] for path in (ours, theirs))
+    for one, other in zip(ours, theirs):
+        case.check(one == other, "not as without us: %s | without us: %s", one, other)
+    case.check(len(ours) == len(theirs), "%d lines, without us %d", len(ours), len(theirs))
+    return len(ours)
+
+
+def matrix_of(case, what):
+    folder = h.fresh_folder(case.name)
+    ours, theirs = os.path.join(folder, "ours"), os.path.join(folder, "theirs")
+    words = words_of("signals_c.py", hazard.need_library("signals"), what)
+    other = case.without(words + [theirs], 60, {"python": case.python})
+    result = in_c(case, what, ours, tries=0)
+    if other and result:
+        case.judge(other.status, 0, "without us", other.err)
+        case.tried(same_lines(case, ours, theirs))
+    return result
+
+
+def matrix(case):
+    """Each action by each way, met by a real fault or signal: all that can be seen of it is as without us,
+    while reads of the profiler fault as well."""
+    result = matrix_of(case, "matrix")
+    if result:
+        case.check(counted(result, "dropped", "fault") > 0, "no read of ours faulted")
+
+
+def matrix_raw(case):
+    """The same by the system call, which passes us by."""
+    matrix_of(case, "matrix_raw")
+
+
+def change(case):
+    """Another action every millisecond and a real fault in it, while reads of ours fault."""
+    for what in ("change", "change_raw"):  # by system call: then ours must not fault on purpose
+        result = in_c(case, what, 60 if case.long else 0.4)
+        if result:
+            case.check(result.out == b"wrong 0\n", "faults went wrong: %r", result.out)
+            case.check(what == "change_raw" or counted(result, "dropped", "fault") > 0, "no read of ours faulted")
+
+
+def chain(case):
+    """A handler by system call that passes on what it does not know gets our faults, and passes them on to us."""
+    result = in_c(case, "chain", 60 if case.long else 0.4)
+    if result:
+        case.check(b"faults True" in result.err, "no fault of the program met it: %r", result.err)
+
+
+def take(case):
+    """A handler that ends the process never ends it for a read of ours."""
+    for way, reader in (("libc", "copy"), ("raw", "syscall")):
+        result = in_c(case, "take", way)
+        if result:
+            case.check(result.out == b"done\n", "%s: %r", way, result.out)
+            case.check(reader_at_end(result) == reader, "%s: the reader is %s", way, reader_at_end(result))
+            case.check(counted(result, "dropped", "fault") > 0, "%s: no read of ours failed", way)
+
+
+def crash(case):
+    """A real crash dies of its signal, with faulthandler's report where that is asked for."""
+    for signo in (11, 7):
+        for report in ((), ("faulthandler",)):
+            result = case.program(words_of("signals_c.py", hazard.need_library("signals"), "crash", signo, *report), expect=128 + signo, twin=True)
+            if result and report:
+                case.check(b"Fatal Python error: " in result.err and b"signals_c.py" in result.err, "no report: %r", result.err[-200:])
+
+
+HAZARDS = [
+    Hazard("signals.actions", matrix),
+    Hazard("signals.actions-raw", matrix_raw),
+    Hazard("signals.actions-change", change),
+    Hazard("signals.actions-chain", chain),
+    Hazard("signals.actions-end-99", take),
+    Hazard("signals.crash", crash),
+]
