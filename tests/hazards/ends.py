@@ -17,6 +17,7 @@ SPEAKS = ("sys_exit_words", "uncaught", "raising_at_exit", "loop_interrupted", "
 OF_THREADS = {
     "main_thread_ends": (0, b"and now without it\n", "exit"),
     "main_thread_ends_alone": (0, b"and now nobody\n", "exit"),
+    "unseen_thread_is_last": (0, b"and now somebody unseen\n", "exit"),
 }
 
 

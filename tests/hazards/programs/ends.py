@@ -186,6 +186,16 @@ def main_thread_ends_alone():
     library().ends_main_thread()
 
 
+def unseen_thread_is_last():
+    """A thread made past every preload outlives the main one."""
+    import ctypes
+    own = ctypes.CDLL("libc.so.6")
+    thread = ctypes.c_ulong()
+    own.pthread_create(ctypes.byref(thread), None, ctypes.cast(own.usleep, ctypes.c_void_p), ctypes.c_void_p(100000))
+    say("and now somebody unseen")
+    library().ends_main_thread()
+
+
 # ---------------------------------------------------------------- threads and loops
 
 def daemon_threads():
