@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>     /* renameat */
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -41,13 +42,30 @@ static long call3(long number, long a, long b, long c)
 
 /* ---- files ---- */
 
+static _Atomic bool shares_table;
+
+void direct_shares_descriptors(bool yes)
+{
+    atomic_store(&shares_table, yes);
+}
+
+/* An application that closed one, and opens what is to take its place, counts on
+ * the number. */
+static bool would_take_a_standard_one(void)
+{
+    for (int fd = 0; atomic_load(&shares_table) && fd <= 2; fd++)
+        if (raw2(SYS_fcntl, fd, F_GETFD) < 0)
+            return true;
+    return false;
+}
+
 int openat(int directory, const char *path, int flags, ...)
 {
     va_list args;
     va_start(args, flags);
     int mode = flags & (O_CREAT | __O_TMPFILE) ? va_arg(args, int) : 0;
     va_end(args);
-    return (int)answer(raw4(SYS_openat, directory, (long)path, flags, mode));
+    return (int)answer(would_take_a_standard_one() ? -EBADF : raw4(SYS_openat, directory, (long)path, flags, mode));
 }
 
 int open(const char *path, int flags, ...)

@@ -16,8 +16,14 @@
 #ifndef APROF_HOOKS_DIRECT_H
 #define APROF_HOOKS_DIRECT_H
 
+#include <stdbool.h>
+
 /* [loader] Finds libc's own clock_gettime, which needs no system call. Before it,
  * or without, the clock is read by one. */
 void direct_start(void);
+
+/* [sampler] The thread that opens files could not get a table of its own: from now
+ * on open fails with EBADF while one of the descriptors 0 to 2 is closed. */
+void direct_shares_descriptors(bool yes);
 
 #endif

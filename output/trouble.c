@@ -42,6 +42,8 @@ static void say(const char *directory, int error)
         log_line(LOG_WARN, LOG_SPOOL, "spool directory %s, uid %u: %s (%d); stacks wait in memory; look at: df -h %s", directory, uid, word, error, directory);
     else if (error == EINVAL)
         log_line(LOG_WARN, LOG_SPOOL, "spool directory %s, uid %u: %s (%d); give one: export APROF_DIR=\"$PWD/aprof-spool\"", directory, uid, word, error);
+    else if (error == EBADF)
+        log_line(LOG_WARN, LOG_SPOOL, "spool directory %s is not written to while a standard descriptor (0 to 2) is closed: a file of ours would take its place", directory);
     else if (!is_directory(directory))
         log_line(LOG_WARN, LOG_SPOOL, "spool directory %s cannot be made, uid %u: %s (%d); name another: export APROF_DIR=/tmp/aprof-spool", directory, uid, word, error);
     else if (error == EACCES || error == EPERM)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "hooks/direct.h"
 #include "hooks/guard.h"
 #include "hooks/log.h"
 #include "hooks/real.h"
@@ -214,6 +215,7 @@ const struct loop_output spooling_output = {begin, flush, renew, seal, put_aside
 void spooling_descriptors(bool own_table)
 {
     spooling.own_table = own_table;
+    direct_shares_descriptors(!own_table);
 }
 
 void spooling_prepare(const struct config *config)
