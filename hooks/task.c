@@ -14,13 +14,15 @@
 #include <fcntl.h>            /* O_RDWR */
 #include <linux/capability.h> /* capset's structures */
 #include <linux/close_range.h>
+#include <link.h>             /* dl_iterate_phdr */
 #include <sched.h>            /* SCHED_OTHER */
 #include <signal.h>
 #include <string.h>           /* memset */
 #include <sys/prctl.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
-#define STACK_BYTES (256u * 1024u)
+#define STACK_BYTES (256u * 1024u) /* beside what libc takes of it for thread-local data */
+#define PAGE 4096u
 #define KERNEL_MASK_BYTES 8
 #define SLICE_NS 100000 /* the shortest that the kernel takes */
 
@@ -31,6 +33,14 @@ struct sched_attributes { /* include/uapi/linux/sched/types.h, struct sched_attr
     uint32_t priority;
     uint64_t runtime, deadline, period;
 };
+
+/* A real-time application starts threads that are as urgent as it is. */
+static void be_ordinary(int policy)
+{
+    int priority = 0;
+    if (policy == SCHED_FIFO || policy == SCHED_RR)
+        raw3(SYS_sched_setscheduler, 0, SCHED_OTHER, (long)&priority);
+}
 
 /* On Linux 6.12 and later a thread may ask for a shorter slice than the usual 3 ms
  * and then need not wait for those of others: ticks come on time, and a fork that
@@ -51,12 +61,19 @@ static void *task_main(void *arg)
     struct task *task = arg;
     task->tid = task_tid();
     raw6(SYS_prctl, PR_SET_NAME, (long)"aprof", 0, 0, 0, 0);
+    be_ordinary((int)raw1(SYS_sched_getscheduler, 0));
     ask_for_short_slices();
     raw6(SYS_prctl, PR_SET_TIMERSLACK, 1, 0, 0, 0, 0); /* not woken together with the application's own timers: it would meet it waking */
     task->run(task->arg);
     atomic_store(&task->ended, 1);
     futex_wake(&task->ended);
     return NULL;
+}
+
+bool task_was_killed(const struct task *task)
+{
+    pid_t tid = atomic_load(&task->tid);
+    return tid != 0 && raw3(SYS_tgkill, real_pid(), tid, 0) == -ESRCH && atomic_load(&task->ended) == 0;
 }
 
 /* All but the signals of guarded reads. */
@@ -74,6 +91,24 @@ static int start_masked(struct task *task, const pthread_attr_t *attr)
     return -error;
 }
 
+static int add_tls(struct dl_phdr_info *info, size_t size, void *bytes)
+{
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_TLS)
+            *(size_t *)bytes += info->dlpi_phdr[i].p_memsz + info->dlpi_phdr[i].p_align;
+    return 0;
+}
+
+/* libc lays the thread-local data of all that was loaded at start into each stack.
+ * Counted once: later the loader's lock may be somebody's. */
+static size_t stack_bytes(void)
+{
+    static size_t tls;
+    if (tls == 0)
+        dl_iterate_phdr(add_tls, &tls);
+    return STACK_BYTES + (tls + PAGE - 1) / PAGE * PAGE;
+}
+
 int task_start(struct task *task, void (*run)(void *), void *arg)
 {
     pthread_attr_t attr;
@@ -83,7 +118,7 @@ int task_start(struct task *task, void (*run)(void *), void *arg)
     int error = -pthread_attr_init(&attr);
     if (error != 0)
         return error;
-    error = -pthread_attr_setstacksize(&attr, STACK_BYTES);
+    error = -pthread_attr_setstacksize(&attr, stack_bytes());
     if (error == 0)
         error = start_masked(task, &attr);
     pthread_attr_destroy(&attr);
@@ -121,16 +156,13 @@ bool task_unshare_descriptors(void)
     return true;
 }
 
-void task_close_descriptors(void)
-{
-    raw3(SYS_close_range, 3, ~0u, 0);
-}
-
 void task_drop_capabilities(void)
 {
     struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
     struct __user_cap_data_struct none[2];
     memset(none, 0, sizeof none);
+    for (int one = 0; raw6(SYS_prctl, PR_CAPBSET_DROP, one, 0, 0, 0, 0) == 0;) /* needs one of those that go next */
+        one++;
     raw2(SYS_capset, (long)&header, (long)none);
 }
 
@@ -144,38 +176,22 @@ static size_t read_about(pid_t tid, const char *name, char *text, size_t size)
 {
     char path[64];
     log_format(path, sizeof path, "/proc/self/task/%d/%s", (int)tid, name);
-    long fd = raw4(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return 0;
-    long length = raw3(SYS_read, fd, (long)text, (long)size - 1);
-    raw1(SYS_close, fd);
+    ssize_t length = read(fd, text, size - 1);
+    close(fd);
     text[length > 0 ? length : 0] = '\0';
     return length > 0 ? (size_t)length : 0;
 }
 
-static char state_of(pid_t tid)
+bool task_is_runnable(pid_t tid)
 {
     char text[512]; /* "TID (name of at most 15 bytes) R ..." */
     size_t length = read_about(tid, "stat", text, sizeof text);
     while (length > 0 && text[length - 1] != ')') /* a name may hold anything, ')' too */
         length--;
-    return length > 0 && text[length] == ' ' ? text[length + 1] : '\0';
-}
-
-bool task_is_runnable(pid_t tid)
-{
-    return state_of(tid) == 'R';
-}
-
-bool task_is_last(void)
-{
-    return task_count() == 2 && state_of(real_pid()) == 'Z';
-}
-
-uint32_t task_count(void)
-{
-    struct stat threads; /* a folder has a link for each folder in it, and two of its own */
-    return fstatat(AT_FDCWD, "/proc/self/task", &threads, 0) == 0 && threads.st_nlink > 2 ? (uint32_t)threads.st_nlink - 2 : 0;
+    return length > 0 && text[length] == ' ' && text[length + 1] == 'R';
 }
 
 bool task_blocks(pid_t tid, int signo)

@@ -5,7 +5,8 @@
  *
  * The thread is made by libc's own pthread_create (not by our interposer), with
  * every signal blocked except SIGSEGV and SIGBUS, a fixed stack of 256 KiB
- * (whatever `ulimit -s` says), the name "aprof" and no capabilities. Its end is
+ * (whatever `ulimit -s` says, and beside the thread-local data that libc puts
+ * there), the name "aprof", no real-time priority and no capabilities. Its end is
  * announced by a futex, so that waiting for it can be bounded.
  */
 #ifndef APROF_HOOKS_TASK_H
@@ -33,15 +34,15 @@ int task_start(struct task *task, void (*run)(void *), void *arg);
  * gone from /proc when this returns true. */
 bool task_join(struct task *task, uint64_t deadline_ns);
 
+/* Whether the kernel has no such thread any more, though run() did not return. Async-signal-safe. */
+bool task_was_killed(const struct task *task);
+
 /* [sampler] Leaves the shared descriptor table: 0-2 become /dev/null in a table
  * that exists for this thread alone. False where the kernel refuses
  * (close_range is Linux 5.9): then the caller opens, writes and closes. */
 bool task_unshare_descriptors(void);
 
-/* [sampler] Closes all but 0-2. Only where the table is this thread's own. */
-void task_close_descriptors(void);
-
-/* [sampler] Drops every capability of the calling thread. */
+/* [sampler] Drops every capability of the calling thread, and those that it could get. */
 void task_drop_capabilities(void);
 
 /* [sampler] Whether the kernel would run thread tid of this process (state R in
@@ -55,14 +56,6 @@ bool task_blocks(pid_t tid, int signo);
 /* [sampler] Leaves the shared root and working directory: an application that
  * changes its root does not take our files with it. False where it is refused. */
 bool task_unshare_root(void);
-
-/* [sampler] Whether no other thread of the process is left, though the process is
- * still there: libc counts us, and waits for our end to end it. False when unknown. */
-bool task_is_last(void);
-
-/* How many threads the process has, ours and a main one that has ended included; 0:
- * unknown. One system call. Any thread. */
-uint32_t task_count(void);
 
 pid_t task_tid(void); /* gettid(2), async-signal-safe */
 
