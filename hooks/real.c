@@ -16,7 +16,7 @@
 #define NAMES(X) \
     X(pthread_create) X(sigaction) X(signal) X(__sysv_signal) X(sigset) X(sigignore) X(siginterrupt) \
     X(exit) X(_exit) X(_Exit) X(quick_exit) \
-    X(execve) X(execv) X(execvp) X(execvpe) X(fexecve) X(execveat) X(pthread_condattr_setclock) \
+    X(execve) X(execv) X(execvp) X(execvpe) X(fexecve) X(execveat) X(pthread_condattr_setclock) X(unshare) X(setns) \
     X(pthread_sigmask) X(posix_spawn) X(posix_spawnp)
 
 extern char **environ;
@@ -190,6 +190,18 @@ int real_pthread_condattr_setclock(pthread_condattr_t *attr, clockid_t clock)
 {
     int (*function)(pthread_condattr_t *, clockid_t) = (void *)resolve(REAL_pthread_condattr_setclock);
     return function ? function(attr, clock) : ENOSYS;
+}
+
+int real_unshare(int flags)
+{
+    int (*function)(int) = (void *)resolve(REAL_unshare);
+    return function ? function(flags) : missing();
+}
+
+int real_setns(int fd, int type)
+{
+    int (*function)(int, int) = (void *)resolve(REAL_setns);
+    return function ? function(fd, type) : missing();
 }
 
 /* The pid that this memory belongs to stands in a page that the kernel wipes in

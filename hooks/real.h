@@ -43,6 +43,8 @@ int real_execvpe(const char *file, char *const argv[], char *const envp[]);
 int real_fexecve(int fd, char *const argv[], char *const envp[]);
 int real_pthread_sigmask(int how, const sigset_t *set, sigset_t *old); /* also sigprocmask: 0 or an error number */
 int real_pthread_condattr_setclock(pthread_condattr_t *attr, clockid_t clock);
+int real_unshare(int flags);
+int real_setns(int fd, int type);
 int real_execveat(int dirfd, const char *path, char *const argv[], char *const envp[], int flags);
 int real_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
                      char *const argv[], char *const envp[]);

@@ -99,6 +99,17 @@ static bool is_in_call_of_fork(void)
     return false;
 }
 
+static void start_again(void)
+{
+    int error = loop_start();
+    if (error == -EAGAIN) { /* no thread to be had, or the paused one is still there: at the next CPU tick */
+        atomic_store(&state.start_wanted, true);
+        tick_on_any(post_start);
+    } else if (error) { /* children in a pid namespace of their own, and the like */
+        log_line(LOG_WARN, LOG_STATE, "not profiling any more: a thread of our own cannot be started, error %d", -error);
+    }
+}
+
 static int start_sampler(void *unused)
 {
     if (atomic_load(&state.start_wanted) && is_in_call_of_fork()) {
@@ -108,10 +119,7 @@ static int start_sampler(void *unused)
     state.forking = (struct place){0};
     if (atomic_exchange(&state.start_wanted, false)) {
         tick_on_any(NULL);
-        if (loop_start() == -EAGAIN) { /* no thread to be had, or the paused one is still there: at the next CPU tick */
-            atomic_store(&state.start_wanted, true);
-            tick_on_any(post_start);
-        }
+        start_again();
     }
     return 0;
 }
@@ -138,19 +146,6 @@ static bool is_single_threaded(void)
     return threads_alive() == 0;
 }
 
-/* Who forks without Python (uWSGI's master, which runs none from then on) is not
- * warned, and may never come to the pending call that brings the sampler back. */
-static bool runs_python(void)
-{
-    struct frames_walk walk;
-    struct py_frame frame;
-    frames_begin(&walk, state.target, own_state(), CALLBACK_FRAMES);
-    while (frames_next(&walk, &frame))
-        if (frame.kind == FRAME_PYTHON)
-            return true;
-    return false;
-}
-
 static void make_page(void)
 {
     void *page;
@@ -169,10 +164,10 @@ static void prepare(void)
     forking_tid = task_tid();
     if (fork_owns_process()) {
         log_flush();
+        loop_notice_end();
         make_page();
         state.was_running = loop_is_running() || atomic_load(&state.start_wanted);
-        if (loop_is_running() && state.target->layout.minor >= WARNS_FROM_MINOR && is_single_threaded() &&
-            runs_python())
+        if (loop_is_running() && state.target->layout.minor >= WARNS_FROM_MINOR && is_single_threaded())
             state.joined = loop_pause(clock_now() + WAIT_MS * 1000000ull);
     }
     errno = saved;
@@ -228,6 +223,18 @@ static void child(void)
         arm_second_trigger();
     }
     errno = saved;
+}
+
+/* --- what the kernel refuses while there is a second thread --- */
+
+bool fork_step_aside(void)
+{
+    return fork_owns_process() && loop_is_running() && loop_pause(clock_now() + WAIT_MS * 1000000ull);
+}
+
+void fork_step_back(void)
+{
+    start_again();
 }
 
 /* --- counting children --- */

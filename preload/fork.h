@@ -43,6 +43,11 @@ uint64_t fork_children_without_sample(void);
 /* When this process began: of the fork, or of the image. Microseconds since the epoch. */
 uint64_t fork_start_us(void);
 
+/* [interposer] The sampler thread goes (20 ms at most; false: it stays), and comes
+ * back: unshare and setns of some namespaces are refused beside a second thread. */
+bool fork_step_aside(void);
+void fork_step_back(void);
+
 /* False in a vfork child. */
 bool fork_owns_process(void);
 

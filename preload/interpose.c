@@ -11,6 +11,7 @@
  */
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h> /* CLONE_NEW* */
 #include <spawn.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -66,6 +67,37 @@ EXPORT int pthread_condattr_setclock(pthread_condattr_t *attr, clockid_t clock)
 {
     init_look_again();
     return real_pthread_condattr_setclock(attr, clock);
+}
+
+/* A process that enters another user or time namespace must have one thread. */
+static bool step_aside(bool needed)
+{
+    int saved = errno;
+    bool aside = needed && init_is_active() && fork_step_aside();
+    errno = saved;
+    return aside;
+}
+
+static int step_back(bool aside, int result)
+{
+    int saved = errno;
+    if (aside)
+        fork_step_back();
+    errno = saved;
+    return result;
+}
+
+EXPORT int unshare(int flags)
+{
+    bool aside = step_aside(flags & CLONE_NEWUSER);
+    return step_back(aside, real_unshare(flags));
+}
+
+/* What fd leads to need not be said in the type. */
+EXPORT int setns(int fd, int type)
+{
+    bool aside = step_aside(type == 0 || type & (CLONE_NEWUSER | CLONE_NEWTIME));
+    return step_back(aside, real_setns(fd, type));
 }
 
 /* Handlers of atexit may still use CPU after this; our destructor ends it all. */

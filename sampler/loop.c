@@ -49,12 +49,11 @@ static struct {
     uint64_t looking_ns;           /* since when a runtime is looked for often */
     uint64_t sampling_ns;          /* since when the runtime is sampled; 0: not now */
     uint64_t described_ns;
-    uint64_t alone_ns;             /* when it was last asked whether other threads are left */
     uint64_t window_end_ns;        /* when the open window is to be sealed */
     uint64_t process_cpu, own_cpu; /* at the last tick */
     uint64_t window_process_cpu, window_own_cpu, own_cpu_before; /* at the window's start; of earlier threads of ours */
     uint64_t random;
-    bool had_sample, over, stopped /* the runtime ends: reading has stopped */, precise_known, precise, paused, unjoined, own_table;
+    bool had_sample, over, stopped /* the runtime ends: reading has stopped */, precise_known, precise, paused, unjoined;
     uint64_t codes_overflows, profile_overflows, refused;
 } loop;
 
@@ -413,21 +412,6 @@ static void run_sampling(uint64_t now)
     }
 }
 
-/* Threads whose end nobody told us of are all gone: so that the process ends, with
- * descriptors that are nobody's for what runs then. */
-static bool is_left_behind(uint64_t now)
-{
-    if (now - loop.alone_ns < SECOND)
-        return false;
-    loop.alone_ns = now;
-    if (!task_is_last())
-        return false;
-    end_life("exit");
-    if (loop.own_table)
-        task_close_descriptors();
-    return true;
-}
-
 /* One round; the time of the next is left in due_ns. */
 static void run_round(uint64_t now)
 {
@@ -491,15 +475,13 @@ static void run(void *unused)
 {
     bool stay = true;
     log_queue_on_this_thread();
-    loop.own_table = task_unshare_descriptors();
-    options.descriptors(loop.own_table);
+    options.descriptors(task_unshare_descriptors());
     task_unshare_root();
     task_drop_capabilities();
     loop.due_ns = clock_now();
     loop.looking_ns = loop.due_ns;
     if (!loop.started_ns)
         loop.started_ns = loop.due_ns;
-    loop.alone_ns = loop.due_ns;
     take_up();
 
     while (stay) {
@@ -518,7 +500,6 @@ static void run(void *unused)
             }
         } else {
             run_round(clock_now());
-            stay = !is_left_behind(clock_now());
         }
     }
     loop.own_cpu_before += clock_self();
@@ -544,6 +525,15 @@ int loop_start(void)
     return error;
 }
 
+/* A filter may end a thread for a system call that it makes. Once is enough to wait for it. */
+void loop_notice_end(void)
+{
+    if (!atomic_load(&running) || !task_was_killed(&loop.task) || !atomic_exchange(&running, 0))
+        return;
+    tick_enable(false);
+    log_line(LOG_WARN, LOG_STATE, "not profiling any more: something ended our thread, a seccomp filter perhaps");
+}
+
 bool loop_ask(enum loop_request request, uint64_t deadline_ns)
 {
     if (!atomic_load(&running))
@@ -556,18 +546,14 @@ bool loop_ask(enum loop_request request, uint64_t deadline_ns)
         uint32_t now = atomic_load(&requests);
         if (!(now & (uint32_t)request))
             break;
-        if (!futex_wait(&requests, now, deadline_ns))
+        if (!futex_wait(&requests, now, deadline_ns)) {
+            loop_notice_end();
             return false;
+        }
     }
     if (request == LOOP_EXIT)
         atomic_store(&running, 0);
     return true;
-}
-
-bool loop_leave(uint64_t deadline_ns)
-{
-    bool was_running = loop_is_running();
-    return loop_ask(LOOP_EXIT, deadline_ns) && (!was_running || task_join(&loop.task, deadline_ns));
 }
 
 void loop_tick_soon(void)

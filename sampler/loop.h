@@ -77,12 +77,13 @@ enum loop_request {
  * done (or there is no sampler, so nothing to wait for). */
 bool loop_ask(enum loop_request request, uint64_t deadline_ns);
 
+/* [application thread] Gives up, with a line, should something have ended the thread:
+ * nobody waits for it then. A system call. */
+void loop_notice_end(void);
+
 /* LOOP_PAUSE and the thread is gone, or about to be. False: it did not answer in
  * time, the pause is withdrawn and the thread goes on. */
 bool loop_pause(uint64_t deadline_ns);
-
-/* [application thread] LOOP_EXIT, and the thread is gone. False: not in time. */
-bool loop_leave(uint64_t deadline_ns);
 
 bool loop_is_running(void);
 

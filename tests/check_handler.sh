@@ -25,6 +25,7 @@ BEGIN {
     indirect["clock_gettime"] = 1                        # the one of libc itself, which reads the vDSO
     indirect["tick_handle"] = 1                          # tick_on_any: post_start, a root
     indirect["post_start"] = 1                           # Py_AddPendingCall, while its lock is free
+    indirect["log_vformat"] = 1                          # a jump of its own: the conversions
     # Calls through a table that the constructor filled; dlsym is behind it only before that.
     resolved = "^(real_.*|leave|resolve|set_handler)$"
 
