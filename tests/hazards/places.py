@@ -196,6 +196,260 @@ def small_address_space(case):
         lives(case, limit("as", 100 << 20), python)
 
 
+# ---------------------------------------------------------------- filters of system calls
+
+def numbers():
+    """System calls by name."""
+    with open("/usr/include/x86_64-linux-gnu/asm/unistd_64.h", encoding="ascii") as f:
+        return dict((n, int(v)) for n, v in re.findall(r"^#define __NR_(\w+)\s+(\d+)", f.read(), re.M))
+
+
+NR = numbers() if os.path.exists("/usr/include/x86_64-linux-gnu/asm/unistd_64.h") else {}
+
+
+def deny(call, how, argument=""):
+    if call not in NR:
+        raise h.Skip("no list of system calls (linux-libc-dev)")
+    return "deny:%d%s:%s" % (NR[call], argument, how)
+
+
+# What is asked for, with what it then costs: a word of the one line, and whether there is a profile.
+WAITS, THREAD_CLOCKS, CREATES = "/1/127/9", "/0/2147483648/2147483648", "/2/64/64"
+QUIETLY = ("timer_create timer_settime timer_delete close_range process_vm_readv sched_setattr sched_getattr sched_setscheduler"
+           " capset unshare flock renameat2 rt_sigpending tgkill prctl mremap ftruncate unlinkat uname madvise prlimit64"
+           " sched_yield clock_getres poll rt_sigtimedwait readlink").split()
+REFUSED = [(call, "", (), True) for call in QUIETLY] + [
+    ("futex", WAITS, (), True),
+    ("renameat", "", ("spool directory",), True),  # the open window's files stay
+    ("fchmod", "", ("spool directory",), True),
+    ("mkdir", "", ("spool directory",), False),
+    ("pwrite64", "", ("spool directory",), False),
+    ("openat", CREATES, ("spool directory",), False),
+    ("clock_gettime", THREAD_CLOCKS, ("CPU clocks",), False),
+    ("gettid", "", ("CPU clocks",), False),
+]
+
+
+def refused_calls(case):
+    """Each system call that we make, refused: with EPERM, and (long) ENOSYS, which differ to nobody here.
+    Those that are refused without a word are tried one by one in the long form."""
+    for python in case.pythons if case.long else case.pythons[:1]:
+        for how in ("1", "38") if case.long else ("1",):
+            for call, argument, says, sampled in REFUSED if case.long else REFUSED[:4] + REFUSED[len(QUIETLY):]:
+                lives(case, place(deny(call, how, argument)), python, says=says, sampled=sampled)
+
+
+def all_refused(case):
+    """All of those without which there is still a profile, at once."""
+    items = [deny(call, "38") for call in QUIETLY]
+    for python in edges(case):
+        lives(case, place(*items), python)
+        lives(case, place(*items), python, settings={"APROF_WINDOW": "1"}, words=["-c", BUSY % 1.1 + "print('done')"])
+
+
+def killing_filters(case):
+    """process_vm_readv is never made before it is needed. A filter that ends our thread alone ends the
+    profile, and later forks and the exit do not wait for it."""
+    forks = "import os\nfor _ in range(20):\n    child = os.fork()\n    if not child: os._exit(0)\n    os.waitpid(child, 0)\n"
+    for python in edges(case):
+        lives(case, place(deny("process_vm_readv", "kill")), python)
+        result = lives(case, place(deny("pwrite64", "killthread")), python, says=["ended our thread"], sampled=False,
+                       words=["-c", DONE + "import time\nbegin = time.time()\n" + forks + "assert time.time() - begin < 20 * 0.02\n"])
+        case.check(not h.Spool(result.spool, strict=False).processes or total(h.Spool(result.spool, strict=False)) == 0, "a profile without a thread")
+
+
+SANDBOX = """
+import ctypes, struct
+def install(call, verdict):
+    code = b"".join(struct.pack("HBBI", *row) for row in ((0x20, 0, 0, 0), (0x15, 0, 1, call), (6, 0, 0, verdict), (6, 0, 0, 0x7fff0000)))
+    rows = ctypes.create_string_buffer(code)
+    program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", 4, ctypes.addressof(rows)))
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.prctl(38, 1, 0, 0, 0) == 0
+    assert libc.syscall(317, 1, 1, program) == 0, ctypes.get_errno()
+"""
+
+
+def sandbox_from_within(case):
+    """An application that puts all its threads, ours too, under a filter in mid-run."""
+    for call, verdict, says in (("pwrite64", 0x50001, ["spool directory"]), ("process_vm_readv", 0x80000000, [])):
+        code = SANDBOX + BUSY % 0.05 + "install(%d, %#x)\n" % (NR[call], verdict) + DONE
+        lives(case, [], case.python, words=["-c", code], says=says, sampled=not says)
+
+
+# ---------------------------------------------------------------- descriptors
+
+NUMBERS = DONE + """
+import os
+there = sorted(int(fd) for fd in os.listdir("/proc/self/fd"))
+print(there, [os.open("/dev/null", os.O_RDONLY) for _ in range(5)], file=open(os.environ["SEEN"], "w"))
+"""
+TAKES_ZERO = DONE + """
+import os
+end = time.monotonic() + 0.5
+while time.monotonic() < end:
+    for _ in range(100):
+        fd = os.open("/dev/null", os.O_RDONLY)
+        assert fd == 0, fd
+        os.close(fd)
+"""
+
+
+def closed_descriptors(case):
+    """0 to 2 are closed: whoever opens a file gets the number that he would get without us."""
+    python = case.python
+    for closed in ((0,), (1, 2), (0, 1, 2)):
+        seen = []
+        for preload in (True, False):
+            folder = h.fresh_folder("closed")
+            launcher, env = place(*["close:%d" % fd for fd in closed]), {"SEEN": os.path.join(folder, "seen")}
+            words = python.prefix + launcher + [python.words[-1], "-c", NUMBERS]
+            case.program(words, folder=folder, env=env, python=None) if preload else case.without(words, 60, {"folder": folder, "env": env})
+            seen.append(h.read_bytes(env["SEEN"]))
+        case.check(seen[0] == seen[1], "%s closed: descriptors are %r, without us %r", closed, *seen)
+
+
+def shared_descriptors(case):
+    """Where our thread cannot have a table of its own: never one of 0 to 2, not for a moment."""
+    for python in edges(case):
+        lives(case, place(deny("close_range", "38"), "close:0"), python, words=["-c", TAKES_ZERO], says=["standard descriptor"], sampled=False)
+        lives(case, place(deny("close_range", "38")), python)
+
+
+# ---------------------------------------------------------------- threads and stacks
+
+def helper():
+    return "import ctypes\nhelper = ctypes.CDLL(%r)\n" % hazard.need_library("places")
+
+
+def native_threads(case):
+    """200 threads of C on the smallest stacks: none is sampled, and a tick costs what it did."""
+    native = helper() + "count = helper.native_start(200)\nimport time\ntime.sleep(0.1)\n%shelper.native_stop(count)\nassert count == 200\n"
+    spin = BUSY.replace("process_time", "thread_time") % 0.2 + "print('done')\n"
+    a_tick = []
+    for code in (spin, native % spin):
+        result = lives(case, [], case.python, words=["-c", code])
+        process = h.Spool(result.spool).one()
+        case.check(process.metas()[-1]["threads_peak"] == 1, "threads_peak is %d", process.metas()[-1]["threads_peak"])
+        case.check(total(h.Spool(result.spool)) < 700000, "cpu %d us of 200,000 and the start", total(h.Spool(result.spool)))
+        a_tick.append(process.counter("sampler_cpu_us") / max(process.counter("ticks", "taken"), 1))
+    case.check(a_tick[1] < 4 * a_tick[0] + 50, "a tick costs %.0f us, without the 200 threads %.0f", a_tick[1], a_tick[0])
+
+
+def small_stacks(case):
+    """Python on stacks of 32 KiB; the smallest alternate stack, with a wall below it."""
+    threads = "import threading\ntry: threading.stack_size(32768)\nexcept ValueError: threading.stack_size(65536)\ndef work():\n    %s\n" \
+              "all = [threading.Thread(target=work) for _ in range(3)]\nfor t in all: t.start()\nfor t in all: t.join()\nprint('done')\n"
+    lives(case, [], case.python, words=["-c", threads % (BUSY.replace("process_time", "thread_time") % 0.05).replace("\n", "\n    ")])
+    lives(case, [], case.python, words=["-c", helper() + "assert helper.small_alternate_stack() == 0\n" + DONE])
+
+
+def much_thread_local_data(case):
+    """Which libc takes from every stack, ours of 256 KiB too."""
+    for python in edges(case):
+        if not python.prefix:  # a library of the test's own is built for this root's libc
+            lives(case, [], python, env={"LD_PRELOAD": hazard.need_library("tls") + ":" + h.LIBRARY})
+
+
+def locked_memory(case):
+    """mlockall: what we have mapped is locked too, and is little."""
+    lock = "import ctypes\nassert ctypes.CDLL(None).mlockall(3) == 0\n" + DONE
+    show = "print([int(x.split()[1]) for x in open('/proc/self/status') if x.startswith('VmLck')][0], file=open(__import__('os').environ['SEEN'], 'w'))\n"
+    hazard.need_root()
+    for python in edges(case):
+        locked = []
+        for preload in (True, False):
+            folder = h.fresh_folder("locked")
+            env = {"SEEN": os.path.join(folder, "seen")}
+            words = python.words + ["-c", lock + show]
+            case.program(words, folder=folder, env=env, python=None) if preload else case.without(words, 60, {"folder": folder, "env": env})
+            locked.append(int(h.read_bytes(env["SEEN"])))
+        case.check(locked[0] - locked[1] < 32 << 10, "%d KiB are locked, without us %d", *locked)
+
+
+POLICIES = DONE + """
+import os
+for tid in os.listdir("/proc/self/task"):
+    name = open("/proc/self/task/%s/comm" % tid).read().strip()
+    assert os.sched_getscheduler(int(tid)) == (os.SCHED_OTHER if name == "aprof" else WANTED), name
+"""
+
+
+def scheduling(case):
+    """A real-time program: our thread is not. Programs that give way to all: it is as they are. One CPU."""
+    hazard.need_root()
+    hazard.need_programs("chrt", "taskset")
+    for python in edges(case):
+        for option, name in (("-f", "SCHED_FIFO"), ("-r", "SCHED_RR")):
+            lives(case, ["chrt", option, "10"], python, words=["-c", POLICIES.replace("WANTED", "os." + name)])
+        lives(case, ["chrt", "-i", "0"], python)
+        lives(case, ["chrt", "-b", "0"], python)
+        lives(case, ["taskset", "1"], python)
+
+
+# ---------------------------------------------------------------- namespaces
+
+INIT = """
+import os, signal
+assert os.getpid() == 1
+os.kill(1, signal.SIGTERM)  # the first process of a namespace has no default actions
+for _ in range(5):
+    child = os.fork()
+    if not child: os._exit(3)
+    assert os.waitpid(child, 0)[1] == 3 << 8
+""" + DONE
+
+
+def first_process(case):
+    """Pid 1: its own signals do nothing, and it has children to wait for."""
+    hazard.need_root()
+    for python in edges(case):
+        result = lives(case, OWN_MOUNTS + ["-p", "-f"] + shell("mount -t proc proc /proc"), python, words=["-c", INIT], own_pid=False, sampled=False)
+        case.check([p for p in h.Spool(result.spool) if p.pid == 1 and p.total("cpu") > 50000], "no profile of pid 1")
+
+
+def namespaces(case):
+    """User, time, network and host name; no random addresses."""
+    hazard.need_root()
+    for python in edges(case):
+        lives(case, ["unshare", "-n", "-i", "-C"], python)
+        lives(case, ["unshare", "-T", "-f", "--boottime", "100000", "--monotonic", "100000"], python, own_pid=False)
+        lives(case, ["setarch", "-R"], python)
+        if not python.prefix:  # what the chroot is for is not for other users
+            lives(case, ["unshare", "-Ur"], python)
+        for name in ("", "a.b_c-d", "x" * 64, "\xe9; (x) 5"):
+            lives(case, ["unshare", "-u"] + shell("printf %%s '%s' >/proc/sys/kernel/hostname" % name), python)
+
+
+ENTERS = """
+import ctypes, os, time
+time.sleep(0.02)
+libc = ctypes.CDLL(None, use_errno=True)
+if HOW == "unshare": result = libc.unshare(0x10000000)
+else: result = libc.setns(os.open("/proc/%d/ns/time" % os.getppid(), os.O_RDONLY), 0)
+print(HOW, result, ctypes.get_errno())
+""" + BUSY % 0.1
+
+
+def enters_namespaces(case):
+    """unshare and setns, which the kernel refuses to a process of two threads: ours goes for the call."""
+    hazard.need_root()
+    for how in ("unshare", "setns"):
+        words = ["-c", "HOW = %r\n" % how + ENTERS]
+        other = case.without(words, 60, {"python": case.python})  # refused in a chroot, for one
+        if other:
+            lives(case, [], case.python, words=words, out=other.out)
+
+
+def enters_pid_namespace(case):
+    """After it no thread can be started: a program of one thread that then forks is profiled up to there."""
+    hazard.need_root()
+    code = "import ctypes, os, time\n" + BUSY % 0.1 + "assert ctypes.CDLL(None).unshare(0x20000000) == 0\n" \
+           "child = os.fork()\nif not child: os._exit(os.getpid())\nassert os.waitpid(child, 0)[1] == 1 << 8\n" + DONE
+    for python in edges(case):
+        lives(case, [], python, words=["-c", code], says=["cannot be started"] if python.version >= (3, 12) else ())
+
+
 HAZARDS = [
     Hazard("places.empty_environment", empty_environment),
     Hazard("places.interpreter_options", interpreter_options),
@@ -207,4 +461,19 @@ HAZARDS = [
     Hazard("places.limits", limits, each=False),
     Hazard("places.no_thread", no_thread, each=False),
     Hazard("places.small_address_space", small_address_space, each=False),
+    Hazard("places.refused_calls", refused_calls, each=False),
+    Hazard("places.all_refused", all_refused, each=False),
+    Hazard("places.killing_filters", killing_filters, each=False),
+    Hazard("places.sandbox_from_within", sandbox_from_within),
+    Hazard("places.closed_descriptors", closed_descriptors),
+    Hazard("places.shared_descriptors", shared_descriptors, each=False),
+    Hazard("places.native_threads", native_threads, beside=False),
+    Hazard("places.small_stacks", small_stacks),
+    Hazard("places.thread_local_data", much_thread_local_data, each=False),
+    Hazard("places.locked_memory", locked_memory, each=False),
+    Hazard("places.scheduling", scheduling, each=False),
+    Hazard("places.first_process", first_process, each=False),
+    Hazard("places.namespaces", namespaces, each=False),
+    Hazard("places.enters_namespaces", enters_namespaces),
+    Hazard("places.enters_pid_namespace", enters_pid_namespace, each=False),
 ]
