@@ -55,7 +55,7 @@ def need_modules(python, *names):
     """Skips when this Python cannot import them."""
     missing = [name for name in names if python.ask("import " + name) is None]
     if missing:
-        raise h.Skip("%s cannot import %s" % (python.label, ", ".join(missing)))
+        raise h.Skip("cannot import " + ", ".join(missing))
 
 
 class Case:
@@ -168,7 +168,9 @@ class Table:
 
     HEAD = "%-30s %9s %8s %6s %11s %5s %6s  %s"
 
-    def __init__(self):
+    def __init__(self, everywhere=()):
+        """everywhere: the labels of all Pythons, to say so in a word."""
+        self.everywhere = sorted(everywhere)
         self.rows = collections.OrderedDict()  # name: [tries, crashes, hangs, wrong exits, lost, others, labels]
         self.not_run = collections.OrderedDict()  # (name, reason): labels
         self.verdicts = collections.Counter()
@@ -209,15 +211,15 @@ class Table:
         print()
         print(self.HEAD % ("hazard", "tries", "crashes", "hangs", "wrong exits", "lost", "other", "on"))
         for name, row in self.rows.items():
-            print(self.HEAD % (name, "{:,}".format(row[0]), row[1], row[2], row[3], row[4], row[5], on(row[6])))
+            print(self.HEAD % (name, "{:,}".format(row[0]), row[1], row[2], row[3], row[4], row[5], self.on(row[6])))
         for (name, reason), labels in self.not_run.items():
-            print("not run: %s on %s: %s" % (name, on(labels), reason))
+            print("not run: %s on %s: %s" % (name, self.on(labels), reason))
         for text in self.failures:
             print("failed: " + text)
 
+    def on(self, labels):
+        labels = sorted(set(labels))
+        return "all %d Pythons" % len(labels) if labels == self.everywhere and len(labels) > 1 else ", ".join(labels)
+
     def closing_line(self):
         return "%d passed, %d failed, %d skipped" % (self.verdicts["pass"], self.verdicts["FAIL"], self.verdicts["skip"])
-
-
-def on(labels):
-    return ", ".join(sorted(set(labels)))

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: MIT
+"""live: memory of the interpreter that changes as fast as it can while it is read, by
+signals at a high rate, by the CPU's ticks, and from outside: nothing breaks, the
+program's results are right, and what is shown of it has its root.
+"""
+import os
+
+import hazard
+from hazard import Hazard, h
+
+PROGRAM = os.path.join(hazard.HERE, "programs", "busy_memory.py")
+KINDS = ("stacks", "raised", "code", "generators", "frames", "threads", "objects", "tasks", "async_generators", "uvloop", "interpreters", "greenlets", "gevent", "imports")
+NEEDED = {"uvloop": "uvloop", "greenlets": "greenlet", "gevent": "gevent"}
+INNER = ("fall", "forever", "leaf", "middle", "numbers", "use", "made", "consume")
+WAYS = (("at a high rate", {"APROF_CLOCK": "monotonic", "APROF_RATE": "5000"}),
+        ("by CPU ticks", {"APROF_RATE": "1000"}),
+        ("from outside", {"APROF_SIGNALS": "0", "APROF_RATE": "1000"}),
+        ("by system calls", {"APROF_READER": "syscall", "APROF_RATE": "500"}))
+
+
+def changing(kind):
+    def hazardous(case):
+        if kind in NEEDED:
+            hazard.need_modules(case.python, NEEDED[kind])
+        seconds = 15 if case.long else 0.3
+        for way, settings in WAYS if case.long else WAYS[:1]:
+            result = case.program([PROGRAM, kind, str(seconds)], timeout=60 + 20 * seconds, settings=settings)
+            if result and result.status == 0:
+                case.check((result.out, result.err) == (b"%s done\n" % kind.encode(), b""), "%s: it says %r, %r", way, result.out, result.err)
+                check_roots(case, way, h.Spool(result.spool).by_pid(result.pid))
+    return hazardous
+
+
+def check_roots(case, way, processes):
+    """What the program's own functions call, and nothing else does, is never the root."""
+    for process in processes:
+        for frames, us in process.stacks("cpu"):
+            case.check(not (frames[0].name in INNER and h.base(frames[0]) == "busy_memory.py"), "%s: a stack has lost its root: %s", way,
+                       ";".join(f.text for f in frames)[:300])
+
+
+HAZARDS = [Hazard("live." + kind, changing(kind)) for kind in KINDS]
