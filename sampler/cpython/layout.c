@@ -26,6 +26,7 @@
 #define OFFSET_MAX (1 << 20)
 #define FRAME_SIZE_MAX 128 /* frames.c reads a frame into a buffer of this size */
 #define CODE_SPAN_MAX 192  /* code.c likewise */
+#define GEN_SPAN_MAX 128   /* coros.c likewise, from a generator's state to the end of its frame's head */
 #define HEAD_SPAN_MAX 256  /* no member of a container or generator is beyond */
 #define TYPE_SPAN_MAX 2048 /* of a type */
 #define THREAD_SPAN_MAX 4096
@@ -120,20 +121,38 @@ static bool fits(int32_t offset, int32_t size, int32_t whole)
     return offset >= 0 && offset % size == 0 && offset + size <= whole;
 }
 
-/* Readers copy frames and code objects whole into buffers of their own, and
- * index those by these offsets. */
+/* Readers copy frames, code objects and the heads of strs and generators whole into
+ * buffers of their own, and index those by these offsets. Of a frame in a generator
+ * only what is before its owner's word comes along. */
 static bool frames_are_plausible(const struct layout *layout)
 {
-    if (layout->frame_size <= 0 || layout->frame_size > FRAME_SIZE_MAX)
-        return false;
-    if (!fits(layout->frame_executable, 8, layout->frame_size) || !fits(layout->frame_previous, 8, layout->frame_size) ||
-        !fits(layout->frame_instr, 8, layout->frame_size) || !fits(layout->frame_owner, 1, layout->frame_size))
-        return false;
-    return layout->object_type >= 0 && layout->object_type < layout->var_size &&
-           fits(layout->code_filename, 8, CODE_SPAN_MAX) && fits(layout->code_name, 8, CODE_SPAN_MAX) &&
-           fits(layout->code_qualname, 8, CODE_SPAN_MAX) && fits(layout->code_linetable, 8, CODE_SPAN_MAX) &&
-           fits(layout->code_firstlineno, 4, CODE_SPAN_MAX) && fits(layout->code_flags, 4, CODE_SPAN_MAX) &&
-           layout->gil_locked >= 0 && layout->gil_last_holder >= 0;
+    int32_t whole = (layout->frame_owner + 8) & ~7;
+    return layout->frame_size > 0 && layout->frame_size <= FRAME_SIZE_MAX && fits(layout->frame_owner, 1, layout->frame_size) &&
+           whole <= layout->frame_size && fits(layout->frame_executable, 8, whole) && fits(layout->frame_previous, 8, whole) &&
+           fits(layout->frame_instr, 8, whole) && fits(layout->frame_stacktop, 8, whole) &&
+           fits(layout->gen_frame, 8, HEAD_SPAN_MAX) && fits(layout->gen_state, 1, layout->gen_frame) &&
+           layout->gen_frame + whole - (layout->gen_state & ~7) <= GEN_SPAN_MAX;
+}
+
+/* What is wanted of a code object lies between its type and its co_linetable. */
+static bool is_of_code(const struct layout *layout, int32_t offset, int32_t size)
+{
+    return offset > layout->object_type && fits(offset, size, layout->code_linetable + 8);
+}
+
+static bool codes_are_plausible(const struct layout *layout)
+{
+    return fits(layout->object_type, 8, HEAD_SPAN_MAX) && fits(layout->code_linetable, 8, CODE_SPAN_MAX) && is_of_code(layout, layout->var_size, 8) &&
+           is_of_code(layout, layout->code_filename, 8) && is_of_code(layout, layout->code_name, 8) &&
+           is_of_code(layout, layout->code_qualname, 8) && is_of_code(layout, layout->code_linetable, 8) &&
+           is_of_code(layout, layout->code_firstlineno, 4) && is_of_code(layout, layout->code_flags, 4) &&
+           is_of_code(layout, layout->code_version, 4);
+}
+
+static bool strs_are_plausible(const struct layout *layout)
+{
+    return fits(layout->str_state, 4, HEAD_SPAN_MAX) && fits(layout->object_type, 8, layout->str_state) &&
+           fits(layout->str_length, 8, layout->str_state);
 }
 
 /* Words that are read one by one, of objects. */
@@ -144,9 +163,9 @@ static bool objects_are_plausible(const struct layout *layout)
            fits(layout->dict_keys, 8, HEAD_SPAN_MAX) && fits(layout->dict_values, 8, HEAD_SPAN_MAX) &&
            fits(layout->set_mask, 8, HEAD_SPAN_MAX) && fits(layout->set_table, 8, HEAD_SPAN_MAX) &&
            fits(layout->long_size, 8, HEAD_SPAN_MAX) && fits(layout->long_digits, 4, HEAD_SPAN_MAX) &&
-           fits(layout->gen_frame, 8, HEAD_SPAN_MAX) && fits(layout->gen_state, 1, HEAD_SPAN_MAX) &&
-           fits(layout->type_basicsize, 8, TYPE_SPAN_MAX) && fits(layout->type_dictoffset, 8, TYPE_SPAN_MAX) &&
-           fits(layout->type_cached_keys, 8, TYPE_SPAN_MAX) && fits(layout->thread_running_loop, 8, THREAD_SPAN_MAX);
+           layout->gil_locked >= 0 && layout->gil_last_holder >= 0 && fits(layout->type_basicsize, 8, TYPE_SPAN_MAX) &&
+           fits(layout->type_dictoffset, 8, TYPE_SPAN_MAX) && fits(layout->type_cached_keys, 8, TYPE_SPAN_MAX) &&
+           fits(layout->thread_running_loop, 8, THREAD_SPAN_MAX);
 }
 
 static bool is_pending_lock(uintptr_t mutex)
@@ -186,7 +205,7 @@ int layout_read_debug_offsets(struct layout *layout, uintptr_t runtime)
     const struct tables *own = &tables[layout->minor - MINOR_FIRST];
     struct layout read = *layout;
     if (!take_rows(&read, runtime, own->rows) || !take_places(&read, runtime, own->places) || !frames_are_plausible(&read) ||
-        !objects_are_plausible(&read))
+        !codes_are_plausible(&read) || !strs_are_plausible(&read) || !objects_are_plausible(&read))
         return -EINVAL;
     read.runtime_pending_lock = find_pending_lock(runtime, read.runtime_pending_lock, read.runtime_interpreters_main);
     *layout = read;

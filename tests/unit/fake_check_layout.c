@@ -193,6 +193,25 @@ START_TEST(members_of_objects_that_cannot_be)
 }
 END_TEST
 
+/* Readers index buffers of their own by these: each within its span, but not within that of what is copied. */
+START_TEST(members_behind_what_is_copied)
+{
+    static const struct {
+        size_t member;
+        uint64_t offset;
+    } wrong[] = {
+        {offsetof(struct layout, object_type), 56}, {offsetof(struct layout, var_size), 184}, {offsetof(struct layout, str_length), 48},
+        {offsetof(struct layout, str_state), 8}, {offsetof(struct layout, code_linetable), 64}, {offsetof(struct layout, code_qualname), 184},
+        {offsetof(struct layout, code_name), 0}, {offsetof(struct layout, code_firstlineno), 188}, {offsetof(struct layout, frame_stacktop), 80},
+        {offsetof(struct layout, frame_executable), 80}, {offsetof(struct layout, gen_frame), 16}, {offsetof(struct layout, gen_frame), 240},
+        {offsetof(struct layout, gen_state), 200},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        if (has_place(_i, wrong[i].member))
+            ck_assert_int_eq(refused(_i, place_of(_i, wrong[i].member), wrong[i].offset), -EINVAL);
+}
+END_TEST
+
 /* What asyncio's readers need is there, or belongs together where it is not. */
 START_TEST(each_table_is_complete)
 {
@@ -229,7 +248,7 @@ Suite *suite_layout(void)
         what_the_table_says_too_changes_nothing, the_interpreters_own_offsets_win, the_pending_lock_is_found_where_it_moved,
         a_pending_lock_that_is_not_found_is_unknown, no_cookie, another_version, a_pre_release, a_free_threaded_build,
         an_offset_that_cannot_be, a_frame_larger_than_the_readers_buffer, a_member_outside_its_frame,
-        members_of_objects_that_cannot_be, nothing_there,
+        members_of_objects_that_cannot_be, members_behind_what_is_copied, nothing_there,
     };
     Suite *suite = suite_create("layout");
     TCase *tcase = tcase_create("layout");
