@@ -24,6 +24,7 @@ enum {
     RING_WORDS = 1 << 16,    /* 512 KiB; a large application's import fills some 2 MiB over a second */
     NAME_LONGEST = 16384,    /* characters of a name that are looked at */
     TABLE_LONGEST = 1 << 17, /* bytes of a location table that go through the ring */
+    TABLE_KEPT = 1 << 22,    /* ... that are kept at all: code of a million instructions. A longer one is garbage, or would take the heap */
     HEADER_WORDS = 5,
     INFOS_MANY = KNOWN_SLOTS / 2
 };
@@ -106,7 +107,7 @@ static bool read_parts(const struct py_target *target, const struct py_code *cod
         return false;
     if (!objects_str(target, code->filename, &parts->path))
         return false;
-    if (!objects_bytes(target, code->linetable, &parts->table))
+    if (!objects_bytes(target, code->linetable, &parts->table) || parts->table.length > TABLE_KEPT)
         parts->table = (struct py_bytes){0, 0};
     if (parts->name.length > NAME_LONGEST)
         parts->name.length = NAME_LONGEST;

@@ -12,6 +12,8 @@
  *   ring     copies on their way: many producers (handlers), one consumer
  *   infos    the sampler's own: identity -> names, table, flags, frames
  *
+ * A location table of more than 4 MiB is left out: lines are then the first one.
+ *
  * When the ring or the table is full the handler records the code's address
  * too; the sampler then reads it from memory if its identity still matches.
  *

@@ -361,6 +361,22 @@ START_TEST(another_at_that_address_is_not_believed)
 }
 END_TEST
 
+/* A table's length is the interpreter's word: garbage must neither be copied nor take the heap. */
+START_TEST(a_table_of_absurd_length_is_left_out)
+{
+    static const uint8_t table[(5 << 20)];
+    struct py_code code;
+    start(_i);
+    struct fake fake = fake_code_new(&target, CODE_AT);
+    fake_put_word(&fake, target.layout.code_linetable, fake_bytes(&target, CODE_AT + 0x10000000, table, sizeof table));
+    ck_assert(code_read(&target, fake_place(&fake), &code));
+    size_t before = mem_used();
+    ck_assert(codes_learn(&target, CODE_AT, code.identity));
+    ck_assert_uint_lt(mem_used() - before, 1 << 20);
+    ck_assert_str_eq(text_of(code.identity, 4), "Job.run (/app/main.py:40)");
+}
+END_TEST
+
 /* --- what asyncio's loop is known by --- */
 
 static uint32_t flags_of(uint64_t number, const char *name, const char *path)
@@ -458,7 +474,7 @@ Suite *suite_codes(void)
     const TTest *const each[] = {
         a_name_goes_through_the_ring, each_place_has_its_line, strings_of_every_kind, without_a_qualname_the_name_serves,
         without_a_line_table_the_first_line_serves, unreadable_names_are_not_settled,
-        a_living_code_object_is_read_from_memory, another_at_that_address_is_not_believed,
+        a_living_code_object_is_read_from_memory, another_at_that_address_is_not_believed, a_table_of_absurd_length_is_left_out,
     };
     const TTest *const once[] = {
         a_name_as_long_as_the_ring_takes, settling_twice_takes_room_once, a_full_ring_refuses_and_recovers, the_ring_wraps_around,
