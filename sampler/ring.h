@@ -147,6 +147,15 @@ static inline uint64_t ring_peek(const struct ring *ring, uint32_t at)
     return ring->word[(atomic_load_explicit(&ring->tail, memory_order_relaxed) + at) & (ring->words - 1)];
 }
 
+/* The words of the record at the tail, of so many that are ready; 0: that is no record,
+ * somebody wrote over it, and nothing behind it can be told from it. */
+static inline uint32_t ring_record(const struct ring *ring, uint32_t ready)
+{
+    uint64_t header = ring_peek(ring, 0);
+    uint32_t words = ring_words(header);
+    return (header & 255) == RING_RECORD && words >= RING_HEADER_WORDS && words <= ready ? words : 0;
+}
+
 static inline void ring_drop(struct ring *ring, uint32_t words)
 {
     uint32_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);

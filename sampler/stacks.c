@@ -126,29 +126,29 @@ static struct stack_entry entry_in_ring(const struct ring *ring, uint32_t *at)
     return entry;
 }
 
-static void take_chain(struct filling *filling, const struct ring *ring, uint32_t *at)
+static void take_chain(struct filling *filling, const struct ring *ring, uint32_t *at, uint32_t end)
 {
     uint32_t frames = (uint32_t)(ring_peek(ring, *at) >> 32);
     ++*at;
     open_chain(filling, frames);
-    while (frames-- > 0)
+    while (frames-- > 0 && *at < end)
         add_inner(filling, entry_in_ring(ring, at));
 }
 
 void stacks_from_ring(struct stack_copy *copy, const struct ring *ring)
 {
     uint64_t header = ring_peek(ring, 0);
-    uint32_t entries = ring_entries(header), at = RING_HEADER_WORDS;
+    uint32_t entries = ring_entries(header), at = RING_HEADER_WORDS, end = ring_words(header);
     struct filling filling = {.copy = copy};
     start_copy(copy);
-    for (uint32_t i = 0; i < entries; i++) {
+    for (uint32_t i = 0; i < entries && at < end; i++) { /* whatever it says, no further than it reaches */
         switch (ring_peek(ring, at) & 255) {
         case RING_TASK:
             end_task(&filling, ring_peek(ring, at + 1), ring_peek(ring, at + 2));
             at += 3;
             break;
         case RING_CHAIN:
-            take_chain(&filling, ring, &at);
+            take_chain(&filling, ring, &at, end);
             break;
         case RING_CYCLE:
             copy->cycle = true;
@@ -160,7 +160,7 @@ void stacks_from_ring(struct stack_copy *copy, const struct ring *ring)
     }
     copy->cut += (uint32_t)ring_peek(ring, 3);
     copy->torn_awaiter = ring_flags(header) & RING_TORN_AWAITER;
-    copy->end = FRAMES_COMPLETE;
+    copy->end = filling.torn || filling.chain_left ? FRAMES_TORN : FRAMES_COMPLETE;
 }
 
 bool stacks_is_whole(enum frames_end end)

@@ -67,7 +67,7 @@ struct stack_copy *stacks_new_copy(uint32_t depth);
 /* One pass. The result is copy->end: FRAMES_COMPLETE or FRAMES_LIMIT is a stack.
  * Two passes with the same seed take the same of several awaiters. */
 enum frames_end stacks_capture(struct stack_copy *copy, const struct py_target *target, uintptr_t tstate, uint64_t seed);
-/* The record at the ring's tail, as a copy. */
+/* The record at the ring's tail, as a copy; FRAMES_TORN: somebody wrote over it. */
 void stacks_from_ring(struct stack_copy *copy, const struct ring *ring);
 bool stacks_equal(const struct stack_copy *a, const struct stack_copy *b);
 bool stacks_is_whole(enum frames_end end);

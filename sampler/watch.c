@@ -352,16 +352,25 @@ static void take_tick(const struct look *look, struct watched *watched, struct r
 static void drain(const struct look *look, struct watched *watched, bool final)
 {
     struct ring *ring = (struct ring *)watched->record->space;
+    uint32_t ready, words;
     take_drops(look, watched->record);
-    while (ring_ready(ring)) {
-        stacks_from_ring(look->watch->one, ring);
+    while ((ready = ring_ready(ring)) != 0) {
+        words = ring_record(ring, ready);
+        if (words)
+            stacks_from_ring(look->watch->one, ring);
+        if (!words || !stacks_is_whole(look->watch->one->end)) { /* the application wrote over it */
+            look->window->counters.ticks_due++;
+            look->window->counters.dropped[DROP_torn]++;
+            ring_drop(ring, words ? words : ready);
+            continue;
+        }
         if (!final && watched->postponed < POSTPONED_MAX && !stacks_resolve(look->stacks, look->watch->one)) {
             watched->postponed++;
             return;
         }
         watched->postponed = 0;
         take_tick(look, watched, ring);
-        ring_drop(ring, ring_words(ring_peek(ring, 0)));
+        ring_drop(ring, words);
     }
 }
 

@@ -233,6 +233,21 @@ static void *produce(void *unused)
     return unused;
 }
 
+START_TEST(what_somebody_wrote_over_is_no_record)
+{
+    ck_assert(put(ring, 6, 1));
+    uint64_t header = ring_peek(ring, 0);
+    ck_assert_uint_eq(ring_record(ring, ring_ready(ring)), 6);
+    static const uint64_t garbage[] = {0, ~0ull, RING_RECORD, RING_RECORD | 3 << 16, RING_RECORD | 7 << 16};
+    for (size_t i = 0; i < sizeof garbage / sizeof *garbage; i++) {
+        ring->word[0] = garbage[i];
+        ck_assert_uint_eq(ring_record(ring, ring_ready(ring)), 0);
+    }
+    ring->word[0] = header;
+    ck_assert_uint_eq(ring_record(ring, ring_ready(ring)), 6);
+}
+END_TEST
+
 START_TEST(a_producer_against_a_consumer)
 {
     pthread_t thread;
@@ -255,7 +270,7 @@ Suite *suite_ring(void)
         what_was_not_committed_never_was_there, a_full_ring_refuses_and_keeps, a_record_as_large_as_the_ring,
         an_empty_ring_begins_at_its_first_word, the_words_between_are_no_record, a_header_keeps_its_parts_apart,
         the_ring_is_emptied_while_a_record_is_open,
-        the_counters_wrap, a_producer_against_a_consumer,
+        the_counters_wrap, what_somebody_wrote_over_is_no_record, a_producer_against_a_consumer,
     };
     Suite *suite = suite_create("ring");
     TCase *core = tcase_create("core");

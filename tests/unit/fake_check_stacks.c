@@ -645,6 +645,31 @@ START_TEST(a_ring_that_is_too_small_for_a_chain)
 }
 END_TEST
 
+/* Rings lie in the application's memory, which may write anywhere. */
+START_TEST(a_record_that_somebody_wrote_over_ends)
+{
+    start_task(_i);
+    awaited_by(1, 3, 0);
+    place_thread(fake_task_at(0));
+    copy = stacks_new_copy(32);
+    struct ring *ring = ticked(32, 16384);
+    uint32_t words = ring_words(ring_peek(ring, 0));
+    for (uint32_t at = 0; at < words; at++) {
+        uint64_t word = ring->word[at];
+        static const uint64_t garbage[] = {0, ~0ull, RING_CHAIN | 0xffffffffull << 32, RING_RECORD | 0xffffull << 16 | 0xffffffull << 40};
+        for (size_t i = 0; i < sizeof garbage / sizeof *garbage; i++) {
+            ring->word[at] = garbage[i];
+            stacks_from_ring(copy, ring);
+            ck_assert_uint_le(copy->frames, 32);
+        }
+        ring->word[at] = word;
+    }
+    ring->word[RING_HEADER_WORDS] = RING_CHAIN | 30ull << 32; /* more frames than there are */
+    stacks_from_ring(copy, ring);
+    ck_assert_int_eq(copy->end, FRAMES_TORN);
+}
+END_TEST
+
 START_TEST(a_record_of_a_torn_awaiter)
 {
     start_task(_i);
@@ -716,7 +741,7 @@ Suite *suite_stacks(void)
         awaiters_stand_between_a_task_and_its_loop, the_stack_of_a_task, a_thread_without_a_task_has_no_stack_of_one, a_driver_that_nothing_names,
         passes_with_one_seed_are_equal, passes_differ_by_their_task, a_chain_torn_on_the_way_is_no_stack,
         a_torn_chain_is_not_forgotten_over_the_next, a_record_says_what_a_capture_does,
-        a_depth_within_a_chain, a_ring_that_is_too_small_for_a_chain, a_record_of_a_torn_awaiter, a_circle_has_a_marker_above_the_loop,
+        a_depth_within_a_chain, a_ring_that_is_too_small_for_a_chain, a_record_that_somebody_wrote_over_ends, a_record_of_a_torn_awaiter, a_circle_has_a_marker_above_the_loop,
     };
     Suite *suite = suite_create("stacks");
     TCase *versions = tcase_create("each version"), *core = tcase_create("core");
