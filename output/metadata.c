@@ -87,9 +87,12 @@ static void put_string(struct json *json, const char *text)
     put_text(json, "\"");
 }
 
+/* What is beyond 63 bits is no count, and readers of JSON would refuse the whole object for it. */
 static void put_number(struct json *json, uint64_t number)
 {
     char digits[24];
+    if (number > INT64_MAX)
+        number = INT64_MAX;
     put_bytes(json, digits, log_format(digits, sizeof digits, "%lu", (unsigned long)number));
 }
 

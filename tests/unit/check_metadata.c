@@ -141,6 +141,16 @@ START_TEST(a_buffer_that_is_too_small_gives_nothing)
 }
 END_TEST
 
+START_TEST(a_number_of_64_bits_is_still_json)
+{
+    struct metadata metadata = example();
+    metadata.counters.samples = UINT64_MAX;
+    json_t *object = object_of(&metadata);
+    ck_assert_int_eq(json_integer_value(json_object_get(object, "samples")), INT64_MAX);
+    json_decref(object);
+}
+END_TEST
+
 START_TEST(rates_that_are_no_rates_are_zero)
 {
     static const double odd[] = {0.0, -1.0, 1e300, __builtin_nan("")};
@@ -176,6 +186,7 @@ Suite *suite_metadata(void)
     tcase_add_test(tcase, what_is_only_sometimes_so_is_shown_then);
     tcase_add_test(tcase, strings_of_any_bytes_are_valid_json);
     tcase_add_test(tcase, a_buffer_that_is_too_small_gives_nothing);
+    tcase_add_test(tcase, a_number_of_64_bits_is_still_json);
     tcase_add_test(tcase, rates_that_are_no_rates_are_zero);
     tcase_add_test(tcase, the_machine_is_this_one);
     suite_add_tcase(suite, tcase);
