@@ -12,6 +12,8 @@
 #include "output/spool_format.h"
 #include "output/tool.h"
 
+#define LOOPS_MOST 1024 /* of one window; the library shows 64 */
+
 /* Whether a reason lost time, or kept the sample with less ancestry. */
 static const struct {
     const char *name;
@@ -50,33 +52,31 @@ static void sum_object(json_t *into, const json_t *from)
     const char *key;
     json_t *value;
     json_object_foreach((json_t *)from, key, value) {
-        json_int_t sum = (json_int_t)(number(into, key) + number(from, key));
-        json_object_set_new(into, key, json_integer(sum));
+        uint64_t sum = number(into, key) + number(from, key); /* of two that have 63 bits */
+        json_object_set_new(into, key, json_integer(sum > INT64_MAX ? INT64_MAX : (json_int_t)sum));
     }
 }
 
 static void loop_add(struct quality *quality, uint32_t process, const json_t *from)
 {
     uint64_t thread = number(from, "thread");
-    struct quality_loop *loop = quality->loops, *end = loop + quality->loops_count;
-    while (loop < end && !(loop->process == process && loop->thread == thread))
-        loop++;
-    if (loop == end) {
-        size_t at = quality->loops_count++;
+    size_t at = 0;
+    while (at < quality->loops_count && !(quality->loops[at].process == process && quality->loops[at].thread == thread))
+        at++;
+    if (at == quality->loops_count) {
         quality->loops = tool_grow(quality->loops, at, &quality->loops_room, sizeof *quality->loops);
-        loop = &quality->loops[at];
-        *loop = (struct quality_loop){ .process = process, .thread = thread };
+        quality->loops[quality->loops_count++] = (struct quality_loop){ .process = process, .thread = thread };
     }
+    struct quality_loop *loop = &quality->loops[at];
     loop->idle_us += number(from, "idle_us");
     loop->busy_us += number(from, "busy_us");
 }
 
+/* Each is looked for among all: no more of a window than it can have. */
 static void loops_add(struct quality *quality, uint32_t process, const json_t *loops)
 {
-    size_t at;
-    json_t *loop;
-    json_array_foreach((json_t *)loops, at, loop)
-        loop_add(quality, process, loop);
+    for (size_t at = 0; at < json_array_size(loops) && at < LOOPS_MOST; at++)
+        loop_add(quality, process, json_array_get(loops, at));
 }
 
 static void rate_add(struct quality *quality, const json_t *rate, uint64_t covered_us)

@@ -491,7 +491,7 @@ uint32_t lineage_of(struct lineage *lineage, uint32_t index, const struct base *
     if (!lineage_is_placed(lineage, index))
         place(lineage, index);
     const struct registered *task = at(lineage, index);
-    *bases = &lineage->base[task->first_above];
+    *bases = task->above ? &lineage->base[task->first_above] : NULL;
     return task->above;
 }
 
@@ -509,7 +509,7 @@ uint32_t lineage_whole(struct lineage *lineage, uint32_t index, const struct bas
 {
     make_whole(lineage, index);
     const struct registered *task = at(lineage, index);
-    *bases = &lineage->base[task->first_whole];
+    *bases = task->whole ? &lineage->base[task->first_whole] : NULL;
     return task->whole;
 }
 

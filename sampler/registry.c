@@ -385,14 +385,15 @@ const struct link *registry_link(const struct registry *registry, uint32_t first
     return &registry->link[first];
 }
 
+/* Before there is any link or edge there is no array that a task without them could point into. */
 const struct link *registry_links(const struct registry *registry, const struct registered *task)
 {
-    return &registry->link[task->first_link];
+    return registry->link ? &registry->link[task->first_link] : NULL;
 }
 
 const struct edge *registry_edges(const struct registry *registry, const struct registered *task)
 {
-    return &registry->edge[task->first_edge];
+    return registry->edge ? &registry->edge[task->first_edge] : NULL;
 }
 
 static uint64_t mix_coro(uint64_t hash, const struct coro *coro)
@@ -572,7 +573,7 @@ static void read_edges(struct registry *registry, uint32_t index, const struct a
     struct registered *task = &registry->tasks[index];
     task->first_edge = shared ? shared->first_edge : first;
     task->edges = shared ? shared->edges : registry->edges - first;
-    const struct edge *edge = &registry->edge[task->first_edge];
+    const struct edge *edge = registry_edges(registry, task);
     keep_edges(task, edge, task->edges ? registry->tasks[edge->awaiter].task : 0, future);
 }
 
