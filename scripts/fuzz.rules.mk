@@ -13,7 +13,7 @@ FUZZ_CFLAGS  := -O1 -g -std=gnu11 -fno-omit-frame-pointer -fPIC -Itests/fuzz/shi
 FUZZ_LIBS    := $(TOOL_LIBS) -l:libffi_pic.a -lm -ldl -lpthread
 FUZZ_NAMES   := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 # Of the library what neither exports a name of libc nor runs at load; heap and guard are the tests' own.
-FUZZ_HELPERS := heap reset_coros reset_awaiters reset_codes elf
+FUZZ_HELPERS := entry heap reset_coros reset_awaiters reset_codes elf
 FUZZ_SRC     := $(filter-out $(UNIT_DOORS) hooks/guard.c hooks/mem.c hooks/jemalloc_stubs.c preload/python.c,$(LIB_SRC)) \
                 $(filter-out output/aprof.c $(LIB_SRC),$(TOOL_SRC))
 
@@ -35,3 +35,8 @@ $(eval $(call fuzz_rules,$(B)/fuzz-replay,$$(CC),$$(CC),$(B)/fuzz-replay/tests/f
 
 fuzz-targets: $(FUZZ_NAMES:%=$(B)/fuzz/fuzz_%)
 fuzz-replayers: $(FUZZ_NAMES:%=$(B)/fuzz-replay/fuzz_%)
+
+fuzz: $(if $(shell command -v $(FUZZ_CC)),fuzz-targets)
+	$(Q)tests/fuzz/run --seconds $(FUZZ_SECONDS) --build $(B) $(FUZZ:%=--only %)
+fuzz-replay: fuzz-replayers
+	$(Q)tests/fuzz/run --replay --build $(B) $(FUZZ:%=--only %)

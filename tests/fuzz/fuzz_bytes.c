@@ -210,13 +210,12 @@ static void elf(const uint8_t *data, size_t size)
     free(file);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+void fuzz_input(const uint8_t *data, size_t size)
 {
     static void (*const rows[])(const uint8_t *data, size_t size) = {settings, records, metadata, names, elf};
     if (size == 0)
-        return 0;
+        return;
     mem_init((size_t)64 << 20);
     log_set_level(LOG_QUIET);
     rows[data[0] % (sizeof rows / sizeof *rows)](data + 1, size - 1);
-    return 0;
 }

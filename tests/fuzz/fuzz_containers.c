@@ -236,14 +236,13 @@ static struct scene *scene_of(uint8_t version, uint8_t kind)
     return scene;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+void fuzz_input(const uint8_t *data, size_t size)
 {
     if (size < HEAD)
-        return 0;
+        return;
     struct scene *scene = scene_of(data[0], data[1]);
     image_begin(scene->image, data + HEAD, size - HEAD);
     ask(&scene->target);
-    return 0;
 }
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed)

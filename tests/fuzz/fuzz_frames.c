@@ -224,16 +224,15 @@ static void walk(struct scene *scene, uint32_t depth, const struct text_paths *p
     FUZZ_HOLDS(mem_used() == 0);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+void fuzz_input(const uint8_t *data, size_t size)
 {
     static const char *const starts[] = {NULL, "/srv/app", "/", ""};
     if (size < HEAD)
-        return 0;
+        return;
     struct scene *scene = scene_of(data[0]);
     mem_init(data[2] & 0xc0 ? (size_t)64 << 20 : (size_t)data[2] << 14);
     image_begin(scene->image, data + HEAD, size - HEAD);
     walk(scene, 1 + data[1] % DEPTH_MOST, &(struct text_paths){.full = data[3] & 4, .start_directory = starts[data[3] & 3]});
-    return 0;
 }
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed)

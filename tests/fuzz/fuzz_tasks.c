@@ -434,15 +434,14 @@ static struct scene *scene_of(uint8_t version)
     return scene;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+void fuzz_input(const uint8_t *data, size_t size)
 {
     if (size < HEAD)
-        return 0;
+        return;
     struct scene *scene = scene_of(data[0]);
     mem_init(data[4] & 0xc0 ? (size_t)64 << 20 : (size_t)data[4] << 15);
     image_begin(scene->image, data + HEAD, size - HEAD);
     ask(scene, data);
-    return 0;
 }
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed)
