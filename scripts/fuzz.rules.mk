@@ -2,9 +2,10 @@
 # UndefinedBehaviorSanitizer. FUZZ_SECONDS each, two at a time; FUZZ=frames runs those
 # whose name begins so. A target is tests/fuzz/fuzz_NAME.c.
 #
+# make fuzz-coverage: how far what was found reaches, in lines of each module.
 # make fuzz-replay: what was found once, and the corpus in the tree, without libFuzzer:
 # any compiler that has the sanitizers will do.
-.PHONY: fuzz fuzz-targets fuzz-replay fuzz-replayers
+.PHONY: fuzz fuzz-coverage fuzz-targets fuzz-replay fuzz-replayers
 FUZZ         ?=
 FUZZ_SECONDS ?= 1800
 FUZZ_CC      ?= clang
@@ -31,7 +32,8 @@ $(1)/fuzz_%: $(1)/tests/fuzz/fuzz_%.o $(4) $$(FUZZ_HELPERS:%=$(1)/tests/fuzz/%.o
 endef
 $(eval $(call fuzz_rules,$(B)/fuzz,$$(FUZZ_CC) -Wno-string-plus-int -fsanitize=fuzzer-no-link -fno-sanitize-coverage=trace-cmp,$$(FUZZ_CC) -fsanitize=fuzzer,))
 $(eval $(call fuzz_rules,$(B)/fuzz-replay,$$(CC),$$(CC),$(B)/fuzz-replay/tests/fuzz/replay.o))
-.PRECIOUS: $(B)/fuzz/%.o $(B)/fuzz-replay/%.o
+$(eval $(call fuzz_rules,$(B)/fuzz-coverage,$$(FUZZ_CC) -Wno-string-plus-int -fprofile-instr-generate -fcoverage-mapping,$$(FUZZ_CC) -fprofile-instr-generate,$(B)/fuzz-coverage/tests/fuzz/replay.o))
+.PRECIOUS: $(B)/fuzz/%.o $(B)/fuzz-replay/%.o $(B)/fuzz-coverage/%.o
 
 fuzz-targets: $(FUZZ_NAMES:%=$(B)/fuzz/fuzz_%)
 fuzz-replayers: $(FUZZ_NAMES:%=$(B)/fuzz-replay/fuzz_%)
@@ -40,3 +42,5 @@ fuzz: $(if $(shell command -v $(FUZZ_CC)),fuzz-targets)
 	$(Q)tests/fuzz/run --seconds $(FUZZ_SECONDS) --build $(B) $(FUZZ:%=--only %)
 fuzz-replay: fuzz-replayers
 	$(Q)tests/fuzz/run --replay --build $(B) $(FUZZ:%=--only %)
+fuzz-coverage: $(FUZZ_NAMES:%=$(B)/fuzz-coverage/fuzz_%)
+	$(Q)tests/fuzz/run --coverage --build $(B) $(FUZZ:%=--only %)

@@ -15,7 +15,7 @@
 #include "tests/unit/fake_births.h"
 #include "tests/unit/fake_thread.h"
 
-enum { HEAD = 5, VERSIONS = AFTER_LAST_MINOR - FIRST_MINOR, TASKS = 16, DEPTH = 32, SLOTS = 32, ATTRIBUTES = 32, FUTURE_BYTES = 512 };
+enum { HEAD = 5, VERSIONS = AFTER_LAST_MINOR - FIRST_MINOR, TASKS = 18, DEPTH = 32, SLOTS = 32, ATTRIBUTES = 32, FUTURE_BYTES = 512 };
 #define MS 1000000ull
 
 enum { /* what may be read, at most */
@@ -25,7 +25,7 @@ enum { /* what may be read, at most */
 };
 
 enum { /* who is who */
-    LEAF, AWAITS_LEAF, GATHERS, WAITS, SHIELDS, IN_GROUP, AS_COMPLETED, CIRCLE, CIRCLE_TOO, RUNS, NEW, GATHERED, DONE, WRAPPED, OF_PYTHON, IN_WAIT_FOR
+    LEAF, AWAITS_LEAF, GATHERS, WAITS, SHIELDS, IN_GROUP, AS_COMPLETED, CIRCLE, CIRCLE_TOO, RUNS, NEW, GATHERED, DONE, WRAPPED, OF_PYTHON, IN_WAIT_FOR, ABOVE, ABOVE_THAT
 };
 
 #define INSTANCE_TYPE_AT 0x25000000u
@@ -306,8 +306,10 @@ static void put_thread(void)
     if (layout->thread_tasks != LAYOUT_NONE)
         put_node(&tstate, layout->thread_tasks, 0, 8);
     fake_place(&tstate);
-    fake_wakes(world, fake_task_at(RUNS), AWAITS_LEAF, 4);
-    fake_wakes(world, fake_task_at(RUNS), CIRCLE, 4);
+    fake_task(world, ABOVE, 2);
+    fake_task_awaits(world, ABOVE, 2, RUNS);
+    fake_task(world, ABOVE_THAT, 1);
+    fake_task_awaits(world, ABOVE_THAT, 1, ABOVE);
 }
 
 /* --- what is done --- */
