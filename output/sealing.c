@@ -120,8 +120,11 @@ static int temporary_make(const struct sealing *sealing, unsigned file)
     char name[SPOOL_NAME_MAX + 1];
     place_name(sealing->place, sealing->seq, file, SPOOL_TEMPORARY, name);
     int fd = openat(directory, name, FLAGS, 0600);
-    if (fd < 0 && errno == EEXIST && unlinkat(directory, name, 0) == 0) /* of a sealing that failed */
+    if (fd < 0 && errno == EEXIST) { /* of a sealing that failed, or somebody else's */
+        if (unlinkat(directory, name, 0) != 0)
+            return -EEXIST;
         fd = openat(directory, name, FLAGS, 0600);
+    }
     if (fd >= 0)
         fchmod(fd, 0600);
     return fd < 0 ? -errno : fd;
@@ -146,9 +149,11 @@ static int sealed_rename(struct sealing *sealing, unsigned file)
     struct stat status;
     place_name(sealing->place, sealing->seq, file, SPOOL_TEMPORARY, from);
     place_name(sealing->place, sealing->seq, file, SPOOL_SEALED, to);
-    if (renameat(sealing->place->fd, from, sealing->place->fd, to) != 0)
-        return -errno;
-    if (place_look(sealing->place, sealing->seq, file, SPOOL_SEALED, &status) == 0)
+    int error = renameat(sealing->place->fd, from, sealing->place->fd, to) == 0 ? 0 : -errno;
+    bool there = place_look(sealing->place, sealing->seq, file, SPOOL_SEALED, &status) == 0;
+    if (error < 0)
+        return there ? -EEXIST : error;
+    if (there)
         sealing->sealed_bytes += (uint64_t)status.st_size;
     return 0;
 }
@@ -158,15 +163,28 @@ static bool has_file(const struct sealing *sealing, unsigned file)
     return file == PLACE_METADATA || profile_stacks(sealing->profile, (enum metric)file) > 0;
 }
 
+/* What was sealed already would count beside the live file that goes on. */
+static void take_back(const struct sealing *sealing, unsigned renamed)
+{
+    for (unsigned i = 0; i < PLACE_FILES; i++) {
+        place_remove(sealing->place, sealing->seq, i, SPOOL_TEMPORARY);
+        if (i < renamed && has_file(sealing, i))
+            place_remove(sealing->place, sealing->seq, i, SPOOL_SEALED);
+    }
+}
+
 int sealing_write(struct sealing *sealing)
 {
+    unsigned renamed = 0;
     int error = 0;
     sealing->sealed_bytes = 0;
     for (unsigned i = 0; i < PLACE_FILES && error == 0; i++)
         error = has_file(sealing, i) ? temporary_write(sealing, i) : 0;
-    for (unsigned i = 0; i < PLACE_FILES && error == 0; i++)
-        error = has_file(sealing, i) ? sealed_rename(sealing, i) : 0;
-    for (unsigned i = 0; i < PLACE_FILES && error < 0; i++)
-        place_remove(sealing->place, sealing->seq, i, SPOOL_TEMPORARY);
+    for (; renamed < PLACE_FILES && error == 0; renamed += error == 0)
+        error = has_file(sealing, renamed) ? sealed_rename(sealing, renamed) : 0;
+    if (error < 0) {
+        sealing->sealed_bytes = 0;
+        take_back(sealing, renamed);
+    }
     return error;
 }

@@ -7,7 +7,8 @@
  * renamed: a disk that fills up in between leaves the window as it was. The
  * metadata is renamed last.
  *
- * Runs in: [sampler]. Failure: a negative errno; no temporary file is left.
+ * Runs in: [sampler]. Failure: a negative errno, and no file of it is left. -EEXIST:
+ * something that we cannot take away stands under one of the names.
  */
 #ifndef APROF_OUTPUT_SEALING_H
 #define APROF_OUTPUT_SEALING_H

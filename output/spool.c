@@ -257,6 +257,13 @@ static int window_seal(struct spool *spool, struct profile *profile, const struc
     return 0;
 }
 
+static int window_seal_anew(struct spool *spool, struct profile *profile, const struct metadata *metadata, const struct metadata *next)
+{
+    spool->lost = true;
+    int error = spool_flush(spool, profile, metadata);
+    return error < 0 || spool->lost ? error : window_seal(spool, profile, metadata, next);
+}
+
 int spool_seal(struct spool *spool, struct profile *profile, const struct metadata *metadata, const struct metadata *next)
 {
     if (spool->paused)
@@ -268,6 +275,8 @@ int spool_seal(struct spool *spool, struct profile *profile, const struct metada
     if (!spool->window.open || spool->lost)
         return flushed;
     int error = window_seal(spool, profile, metadata, next);
+    for (unsigned i = 0; error == -EEXIST && i < NAME_TRIES; i++) /* somebody took a name of it: all of it under the next ones */
+        error = window_seal_anew(spool, profile, metadata, next);
     if (place_open(&spool->place) == 0)
         bound_keep(&spool->bound, &spool->place, &spool->window, spool->sequences);
     full_notice(spool);

@@ -87,6 +87,27 @@ START_TEST(a_full_heap_is_sealed_all_the_same)
 }
 END_TEST
 
+START_TEST(names_taken_by_what_is_no_file_are_passed_over)
+{
+    static const char *const taken[] = {"cpu.collapsed.tmp", "wall.collapsed.tmp", "json.tmp", "cpu.collapsed", "wall.collapsed", "json"};
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
+        struct spool *spool = spool_with(42, 0, true);
+        add("a;b", METRIC_CPU, 5);
+        add("a;c", METRIC_WALL, 6);
+        ck_assert_int_eq(flush(spool), 0);
+        ck_assert_int_eq(mkdir(file_name(42, 0, taken[i]), 0700), 0);
+        ck_assert_int_eq(seal(spool, 0, false), 0);
+        ck_assert_int_eq(rmdir(file_name(42, 0, taken[i])), 0);
+        ck_assert_uint_eq(sum_of_all(METRIC_CPU, NULL), 5);
+        ck_assert_uint_eq(sum_of_all(METRIC_WALL, NULL), 6);
+        ck_assert_uint_eq(sum_of(file_name(42, 1, "cpu.collapsed"), NULL), 5);
+        ck_assert_uint_eq(count_names(".live"), 1);
+        spool_free(spool);
+        remove_tree(directory);
+    }
+}
+END_TEST
+
 Suite *suite_sealing(void)
 {
     Suite *suite = suite_create("sealing");
@@ -96,6 +117,7 @@ Suite *suite_sealing(void)
     tcase_add_test(tcase, a_sealed_window_is_sorted_and_plain);
     tcase_add_test(tcase, a_hundred_thousand_stacks_are_sealed);
     tcase_add_test(tcase, a_full_heap_is_sealed_all_the_same);
+    tcase_add_test(tcase, names_taken_by_what_is_no_file_are_passed_over);
     suite_add_tcase(suite, tcase);
     return suite;
 }
