@@ -14,6 +14,7 @@ not run, never as passed.
 import collections
 import os
 import re
+import select
 import shutil
 import sys
 import threading
@@ -36,6 +37,11 @@ def need_programs(*names):
     missing = [name for name in names if not shutil.which(name)]
     if missing:
         raise h.Skip("not installed: " + ", ".join(missing))
+
+
+def readable(pipe, seconds):
+    """Whether something comes, or it ends, within so many seconds."""
+    return bool(select.select([pipe], [], [], max(seconds, 0))[0])
 
 
 def need_root():

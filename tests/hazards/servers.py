@@ -250,6 +250,8 @@ def account(case, result, named, burnt, function, images=1, strict=True, killed=
     first = spool.by_pid(result.pid)
     if not 1 <= len(first) <= images:
         case.add("lost", "the first process is in the spool %d times", len(first))
+    ticks = sum(p.counter("ticks", "taken") for p in first)  # at least ten a second, but for its first moments
+    case.check(ticks >= 4 * (result.wall - 1), "the first process had %d ticks in %.1f s", ticks, result.wall)
     for pid, count in counts.items():
         if count > 1 and pid != result.pid:
             case.add("lost", "process %d is in the spool %d times", pid, count)
@@ -442,7 +444,7 @@ def uwsgi(options, number, **how):
 
 
 def uwsgi_recycled(case):
-    count = 50 if case.long else 4
+    count = 50 if case.long else 2
     options = MASTER + ["--max-requests", "2", "--min-worker-lifetime", "0", "--lazy-apps"]
     pair = both(case, recycling(count), uwsgi_words(case.python) + options, python=None, tries=count)
     if pair:
