@@ -84,9 +84,10 @@ static uint64_t blocked_mask(void)
 
 static int start_masked(struct task *task, const pthread_attr_t *attr)
 {
+    pthread_t thread;
     uint64_t mask = blocked_mask(), before;
     raw4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&mask, (long)&before, KERNEL_MASK_BYTES);
-    int error = real_pthread_create(&task->thread, attr, task_main, task);
+    int error = real_pthread_create(&thread, attr, task_main, task);
     raw4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, KERNEL_MASK_BYTES);
     return -error;
 }
@@ -120,18 +121,23 @@ int task_start(struct task *task, void (*run)(void *), void *arg)
         return error;
     error = -pthread_attr_setstacksize(&attr, stack_bytes());
     if (error == 0)
+        error = -pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    if (error == 0)
         error = start_masked(task, &attr);
     pthread_attr_destroy(&attr);
     return error;
 }
 
-/* pthread_join returns when the thread has left its memory, a moment before it
- * leaves the process: whoever counts threads then (Python does after a fork)
- * would still see it. */
-static void wait_until_gone(pid_t tid, uint64_t deadline_ns)
+/* The thread has left run(), but not yet the process: whoever counts threads
+ * (Python does after a fork) would still see it. */
+static bool wait_until_gone(pid_t tid, uint64_t deadline_ns)
 {
-    while (raw3(SYS_tgkill, real_pid(), tid, 0) == 0 && clock_now() < deadline_ns)
+    while (raw3(SYS_tgkill, real_pid(), tid, 0) == 0) {
+        if (clock_now() >= deadline_ns)
+            return false;
         raw0(SYS_sched_yield);
+    }
+    return true;
 }
 
 bool task_join(struct task *task, uint64_t deadline_ns)
@@ -139,10 +145,7 @@ bool task_join(struct task *task, uint64_t deadline_ns)
     while (atomic_load(&task->ended) == 0)
         if (!futex_wait(&task->ended, 0, deadline_ns) && atomic_load(&task->ended) == 0)
             return false;
-    if (pthread_join(task->thread, NULL) != 0)
-        return false;
-    wait_until_gone(task->tid, deadline_ns);
-    return true;
+    return wait_until_gone(task->tid, deadline_ns);
 }
 
 /* The table is replaced in one call: a copy of the shared one would hold the

@@ -6,8 +6,10 @@
  * The thread is made by libc's own pthread_create (not by our interposer), with
  * every signal blocked except SIGSEGV and SIGBUS, a fixed stack of 256 KiB
  * (whatever `ulimit -s` says, and beside the thread-local data that libc puts
- * there), the name "aprof", no real-time priority and no capabilities. Its end is
- * announced by a futex, so that waiting for it can be bounded.
+ * there), the name "aprof", no real-time priority and no capabilities. It is
+ * detached: most processes end without waiting for it, which a checker of threads
+ * (ThreadSanitizer) would report and count as a fault of the application. Its end
+ * is announced by a futex, so that waiting for it can be bounded.
  */
 #ifndef APROF_HOOKS_TASK_H
 #define APROF_HOOKS_TASK_H
@@ -19,7 +21,6 @@
 #include <sys/types.h>
 
 struct task {
-    pthread_t thread;
     _Atomic pid_t tid;        /* set by the thread itself before run() */
     _Atomic uint32_t ended;   /* futex: 1 once run() has returned */
     void (*run)(void *arg);
@@ -29,9 +30,9 @@ struct task {
 /* Zeroed struct in; 0 or a negative errno. The struct must live until joined. */
 int task_start(struct task *task, void (*run)(void *), void *arg);
 
-/* Waits until the thread has left run(), at most until deadline_ns, then joins
- * it. False at the deadline: the thread goes on. The kernel thread itself is
- * gone from /proc when this returns true. */
+/* Waits until the thread has left run() and the process, at most until
+ * deadline_ns. False at the deadline: it is still there; ask again. The kernel
+ * thread itself is gone from /proc when this returns true. */
 bool task_join(struct task *task, uint64_t deadline_ns);
 
 /* Whether the kernel has no such thread any more, though run() did not return. Async-signal-safe. */
