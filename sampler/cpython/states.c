@@ -286,9 +286,16 @@ static bool every_interpreter_is_free(const struct py_target *target)
     return true;
 }
 
+bool states_has_python(const struct py_target *target)
+{
+    uintptr_t main, threads;
+    return target->runtime && read_pointer(target->runtime, target->layout.runtime_interpreters_main, &main) && main &&
+           read_pointer(main, target->layout.interp_threads_head, &threads) && threads;
+}
+
 bool states_pending_lock_is_free(const struct py_target *target)
 {
-    if (!target->runtime)
+    if (!states_has_python(target))
         return false;
     if (target->layout.interp_pending_lock != LAYOUT_NONE)
         return every_interpreter_is_free(target);

@@ -74,8 +74,12 @@ uintptr_t states_find_own(const struct py_target *target, pid_t tid, pthread_t s
  * thread's all the same, by that id and its pthread_t together. */
 void states_postfork_child(const struct py_target *target, pid_t before, pthread_t self);
 
+/* Whether there is an interpreter with a thread. Before the first start, and after
+ * the last end, Py_AddPendingCall follows null pointers (3.12+), and nobody counts threads. */
+bool states_has_python(const struct py_target *target);
+
 /* Whether the lock of the pending calls is free now, so that Py_AddPendingCall
- * cannot block: needed in handlers and fork handlers. */
+ * works and cannot block: needed in handlers and fork handlers. */
 bool states_pending_lock_is_free(const struct py_target *target);
 
 #endif

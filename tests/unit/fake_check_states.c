@@ -318,6 +318,24 @@ START_TEST(an_unknown_pending_lock_is_not_free)
 }
 END_TEST
 
+/* A program that holds a Python forks before it starts it, or after it ended. */
+START_TEST(no_pending_lock_without_a_thread)
+{
+    struct py_target target = fake_target(_i);
+    world(&target);
+    ck_assert(states_has_python(&target));
+    struct fake interp = interp_new(&target, 0, 0, 0);
+    fake_place(&interp);
+    ck_assert(!states_has_python(&target));
+    ck_assert(!states_pending_lock_is_free(&target));
+    struct fake runtime = runtime_new(&target);
+    fake_put_word(&runtime, target.layout.runtime_interpreters_main, 0);
+    fake_place(&runtime);
+    ck_assert(!states_has_python(&target));
+    ck_assert(!states_pending_lock_is_free(&target));
+}
+END_TEST
+
 Suite *suite_states(void)
 {
     const TTest *const tests[] = {
@@ -327,6 +345,7 @@ Suite *suite_states(void)
         phase_of_a_runtime_that_runs, phase_of_a_runtime_that_starts, phase_of_a_runtime_without_threads,
         phase_of_a_runtime_that_finalizes, phase_of_a_finalised_runtime, phase_of_no_runtime, a_free_pending_lock,
         a_taken_pending_lock, a_pending_lock_that_is_waited_for, an_unknown_pending_lock_is_not_free,
+        no_pending_lock_without_a_thread,
     };
     Suite *suite = suite_create("states");
     TCase *each = tcase_create("each version");
