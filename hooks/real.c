@@ -17,7 +17,7 @@
     X(pthread_create) X(sigaction) X(signal) X(__sysv_signal) X(sigset) X(sigignore) X(siginterrupt) \
     X(exit) X(_exit) X(_Exit) X(quick_exit) \
     X(execve) X(execv) X(execvp) X(execvpe) X(fexecve) X(execveat) X(pthread_condattr_setclock) X(unshare) X(setns) \
-    X(pthread_sigmask) X(posix_spawn) X(posix_spawnp)
+    X(pthread_sigmask) X(sigprocmask) X(posix_spawn) X(posix_spawnp)
 
 extern char **environ;
 
@@ -173,17 +173,28 @@ int real_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actio
  * libc has it. */
 #define LIBC_SIGNALS (3ull << 31)
 
-int real_pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
+static int mask_by_system_call(int how, const sigset_t *set, sigset_t *old)
 {
-    int (*function)(int, const sigset_t *, sigset_t *) = (void *)resolved(REAL_pthread_sigmask);
     uint64_t bits;
-    if (function)
-        return function(how, set, old);
     if (set) {
         memcpy(&bits, set, sizeof bits);
         bits &= how == SIG_UNBLOCK ? ~0ull : ~LIBC_SIGNALS;
     }
     return (int)-raw4(SYS_rt_sigprocmask, how, (long)(set ? &bits : NULL), (long)old, sizeof bits);
+}
+
+int real_pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
+{
+    int (*function)(int, const sigset_t *, sigset_t *) = (void *)resolved(REAL_pthread_sigmask);
+    return function ? function(how, set, old) : mask_by_system_call(how, set, old);
+}
+
+int real_sigprocmask(int how, const sigset_t *set, sigset_t *old)
+{
+    int (*function)(int, const sigset_t *, sigset_t *) = (void *)resolved(REAL_sigprocmask);
+    if (!function)
+        return mask_by_system_call(how, set, old);
+    return function(how, set, old) == 0 ? 0 : errno;
 }
 
 int real_pthread_condattr_setclock(pthread_condattr_t *attr, clockid_t clock)
@@ -258,7 +269,8 @@ void real_resolve(void)
 
 void real_resolve_safe(void)
 {
-    static const enum real_name safe[] = {REAL__exit, REAL__Exit, REAL_execve, REAL_execv, REAL_pthread_sigmask};
+    static const enum real_name safe[] = {REAL__exit, REAL__Exit, REAL_execve, REAL_execv, REAL_pthread_sigmask,
+                                          REAL_sigprocmask};
     for (size_t i = 0; i < sizeof safe / sizeof safe[0]; i++)
         resolve(safe[i]);
 }

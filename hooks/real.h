@@ -8,7 +8,7 @@
  * real_resolve() does them all in the constructor of a process that is profiled.
  * In every other one (25 us of each exec otherwise) they wait for their first
  * use, but for those that may be called in handlers and vfork children (_exit,
- * _Exit, execve, execv, pthread_sigmask): real_resolve_safe() finds these in every
+ * _Exit, execve, execv and those of masks): real_resolve_safe() finds these in every
  * process, and before it they are bare system calls, which would pass by another
  * library that stands in front of them.
  */
@@ -41,7 +41,9 @@ int real_execv(const char *path, char *const argv[]);
 int real_execvp(const char *file, char *const argv[]);
 int real_execvpe(const char *file, char *const argv[], char *const envp[]);
 int real_fexecve(int fd, char *const argv[], char *const envp[]);
-int real_pthread_sigmask(int how, const sigset_t *set, sigset_t *old); /* also sigprocmask: 0 or an error number */
+/* 0 or an error number, both. */
+int real_pthread_sigmask(int how, const sigset_t *set, sigset_t *old);
+int real_sigprocmask(int how, const sigset_t *set, sigset_t *old);
 int real_pthread_condattr_setclock(pthread_condattr_t *attr, clockid_t clock);
 int real_unshare(int flags);
 int real_setns(int fd, int type);

@@ -31,42 +31,49 @@ bool sigmask_blocks(int signo)
     return mask >> (signo - 1) & 1;
 }
 
+typedef int mask_function(int how, const sigset_t *set, sigset_t *old);
+
 /* Returns 0 or an error number, like pthread_sigmask. */
-static int change(int how, const sigset_t *set, sigset_t *old)
+static int change(mask_function *real, int how, const sigset_t *set, sigset_t *old)
 {
     int signo = atomic_load_explicit(&watch.signo, memory_order_acquire);
     bool names_it = signo && set && sigismember(set, signo) == 1;
     bool concerned = names_it || (signo && set && how == SIG_SETMASK);
     if (!concerned || !real_owns_memory())
-        return real_pthread_sigmask(how, set, old);
+        return real(how, set, old);
     if (names_it && how != SIG_UNBLOCK)
         watch.about_to_block();
-    int error = real_pthread_sigmask(how, set, old);
+    int error = real(how, set, old);
     watch.changed();
     return error;
 }
 
 EXPORT int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
 {
-    int saved = errno, error = change(how, set, old);
+    int saved = errno, error = change(real_pthread_sigmask, how, set, old);
     errno = saved;
     return error;
 }
 
-EXPORT int sigprocmask(int how, const sigset_t *set, sigset_t *old)
+static int change_process(int how, const sigset_t *set, sigset_t *old)
 {
-    int saved = errno, error = change(how, set, old);
+    int saved = errno, error = change(real_sigprocmask, how, set, old);
     errno = error ? error : saved;
     return error ? -1 : 0;
 }
 
-/* --- of System V and 4.3BSD --- */
+EXPORT int sigprocmask(int how, const sigset_t *set, sigset_t *old)
+{
+    return change_process(how, set, old);
+}
+
+/* --- of System V and 4.3BSD: not by the exported names, which may be another library's too --- */
 
 static int change_one(int how, int signo)
 {
     sigset_t one;
     sigemptyset(&one);
-    return sigaddset(&one, signo) == 0 ? sigprocmask(how, &one, NULL) : -1;
+    return sigaddset(&one, signo) == 0 ? change_process(how, &one, NULL) : -1;
 }
 
 EXPORT int sighold(int signo)
@@ -86,7 +93,7 @@ static int change_first(int how, int mask)
     unsigned before;
     sigemptyset(&set);
     memcpy(&set, &mask, sizeof mask);
-    if (sigprocmask(how, &set, &old) != 0)
+    if (change_process(how, &set, &old) != 0)
         return -1;
     memcpy(&before, &old, sizeof before);
     return (int)before;
