@@ -18,7 +18,8 @@
 #define ADDRESS_END (1ul << 47)
 #define BASES_MAX 16
 #define NAME_CHARACTERS_MAX 1024u
-#define LOOPS_LOOKED_AT 1024 /* for one among them */
+#define LOOPS_LOOKED_AT 1024 /* of a dict of current tasks, running or not any more */
+#define MODULE_NAMES_MAX (1u << 16) /* of sys.modules and of a module */
 #define FLAG_LONG_SUBCLASS (1ul << 24)
 #define FLAG_TYPE_SUBCLASS (1ul << 31)
 #define WORD ((uintptr_t)sizeof(uint64_t))
@@ -100,6 +101,7 @@ static bool look(struct asyncio_names *seen, const struct py_target *target, uin
 
     if (!containers_dict_begin(&walk, target, dict))
         return false;
+    containers_dict_bound(&walk, MODULE_NAMES_MAX);
     if (seen->entries != walk.entries || walk.count < seen->looked_at) {
         memset(seen->entry, 0, sizeof seen->entry);
         seen->looked_at = 0;
@@ -491,7 +493,8 @@ static uintptr_t task_of_loop(const struct py_target *target, uintptr_t dict, ui
 
     if (!loop || !containers_dict_begin(&walk, target, dict))
         return 0;
-    for (int i = 0; i < LOOPS_LOOKED_AT && containers_dict_next(&walk, &key, &task); i++)
+    containers_dict_bound(&walk, LOOPS_LOOKED_AT);
+    while (containers_dict_next(&walk, &key, &task))
         if (key == loop)
             return task;
     return 0;
@@ -511,6 +514,7 @@ uint32_t asyncio_current(const struct py_target *target, const struct asyncio *a
     for (int i = 0; i < 2; i++) {
         if (!asyncio->current_tasks[i] || !containers_dict_begin(&walk, target, asyncio->current_tasks[i]))
             continue;
+        containers_dict_bound(&walk, LOOPS_LOOKED_AT);
         while (count < max && containers_dict_next(&walk, &loop, &task))
             if (loop != own)
                 tasks[count++] = task;

@@ -23,6 +23,7 @@
 #define KEYS_SPLIT 2
 #define INDEX_LOG2_MAX 28 /* bytes of dk_indices for as many entries as are believed */
 #define DICT_GET_MAX (1u << 16) /* entries that a name is looked for in */
+#define ATTRIBUTES_MAX 256u     /* ... of an instance's attributes: a handler looks many up */
 
 #define HASH_DUMMY UINT64_MAX /* in a set: the entry was removed */
 
@@ -176,12 +177,17 @@ bool containers_dict_next(struct dict_walk *walk, uintptr_t *key, uintptr_t *val
     return false;
 }
 
-static uintptr_t find_key(struct dict_walk *walk, const char *name)
+void containers_dict_bound(struct dict_walk *walk, uint32_t most)
+{
+    if (walk->count > most)
+        walk->count = most;
+}
+
+static uintptr_t find_key(struct dict_walk *walk, const char *name, uint32_t most)
 {
     uintptr_t key, value;
 
-    if (walk->count > DICT_GET_MAX)
-        walk->count = DICT_GET_MAX;
+    containers_dict_bound(walk, most);
     while (containers_dict_next(walk, &key, &value))
         if (containers_is_text(walk->target, key, name))
             return value;
@@ -191,7 +197,7 @@ static uintptr_t find_key(struct dict_walk *walk, const char *name)
 uintptr_t containers_dict_get(const struct py_target *target, uintptr_t dict, const char *key)
 {
     struct dict_walk walk;
-    return containers_dict_begin(&walk, target, dict) ? find_key(&walk, key) : 0;
+    return containers_dict_begin(&walk, target, dict) ? find_key(&walk, key, DICT_GET_MAX) : 0;
 }
 
 /* --- sets --- */
@@ -298,9 +304,14 @@ static uintptr_t shared_value(const struct py_target *target, uintptr_t type, ui
     if (!read_pointer(type, target->layout.type_cached_keys, &keys) || !begin_keys(&walk, target, keys) ||
         !begin_values(&walk, values))
         return 0;
-    if (walk.count > capacity)
-        walk.count = capacity;
-    return find_key(&walk, name);
+    containers_dict_bound(&walk, capacity);
+    return find_key(&walk, name, ATTRIBUTES_MAX);
+}
+
+static uintptr_t value_in_dict(const struct py_target *target, uintptr_t dict, const char *name)
+{
+    struct dict_walk walk;
+    return containers_dict_begin(&walk, target, dict) ? find_key(&walk, name, ATTRIBUTES_MAX) : 0;
 }
 
 /* 3.13+. */
@@ -328,7 +339,7 @@ static uintptr_t managed_attribute(const struct py_target *target, uintptr_t obj
     if (layout->instance_values_tagged && (dict & 1))
         return shared_value(target, type, dict + 1, UINT32_MAX, name);
     if (dict)
-        return containers_dict_get(target, dict, name);
+        return value_in_dict(target, dict, name);
     return flags & layout->flag_inline_values ? inline_value(target, object, type, name) : 0;
 }
 
@@ -340,7 +351,7 @@ static uintptr_t dict_attribute(const struct py_target *target, uintptr_t object
     if (!read_pointer(type, target->layout.type_dictoffset, &offset) || offset == 0 || offset > CONTAINERS_ITEMS_MAX ||
         !read_pointer(object, (int32_t)offset, &dict))
         return 0;
-    return containers_dict_get(target, dict, name);
+    return value_in_dict(target, dict, name);
 }
 
 uintptr_t containers_attribute(const struct py_target *target, uintptr_t object, const char *name)

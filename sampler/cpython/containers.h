@@ -44,6 +44,8 @@ struct dict_walk {
 };
 /* False: not a dict, or unreadable. */
 bool containers_dict_begin(struct dict_walk *walk, const struct py_target *target, uintptr_t dict);
+/* No more than the first entries, in use or not: those that are not cost as much. */
+void containers_dict_bound(struct dict_walk *walk, uint32_t most);
 /* The next entry that is in use; false at the end. */
 bool containers_dict_next(struct dict_walk *walk, uintptr_t *key, uintptr_t *value);
 /* The value under an ASCII str key, by looking at the first 65536 entries, not by
@@ -74,9 +76,9 @@ bool containers_deque_next(struct deque_walk *walk, uintptr_t *item);
 /* --- names --- */
 
 /* The instance attribute of that (ASCII) name, wherever this version keeps it:
- * values beside the object, a materialised dict, a dict at tp_dictoffset. Not
- * slots, not class attributes, not what an object of variable size (a subclass of
- * tuple, int ...) carries at its end. 0: none, or unreadable. */
+ * values beside the object, a materialised dict, a dict at tp_dictoffset; among the
+ * first 256 of them. Not slots, not class attributes, not what an object of variable
+ * size (a subclass of tuple, int ...) carries at its end. 0: none, or unreadable. */
 uintptr_t containers_attribute(const struct py_target *target, uintptr_t object, const char *name);
 
 /* What a free variable of a function holds (through its cell), looked up by name

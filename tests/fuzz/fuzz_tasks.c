@@ -19,7 +19,7 @@ enum { HEAD = 5, VERSIONS = AFTER_LAST_MINOR - FIRST_MINOR, TASKS = 18, DEPTH = 
 #define MS 1000000ull
 
 enum { /* what may be read, at most */
-    HANDLER_READS = 1 << 20,  /* by a thread that looks at itself, and at the awaiters of its task */
+    HANDLER_READS = 1 << 19,  /* by a thread that looks at itself, and at the awaiters of its task */
     TICK_READS = 1 << 24,     /* by the tick over all tasks */
     NAME_READS = (1 << 16) * 8
 };

@@ -642,6 +642,28 @@ START_TEST(the_tasks_that_run)
 }
 END_TEST
 
+/* A dict that says that it has a million entries, none of which is in use. */
+START_TEST(a_dict_of_nothing_does_not_hold_a_thread_up)
+{
+    enum { LOG2 = 21, ENTRIES = 1 << 20 };
+    struct py_target target = target_with_types(_i);
+    static const uint8_t nothing[ENTRIES * 24];
+    uintptr_t tasks[4], keys = SET_AT(8) + FAKE_FURTHER;
+    ck_assert_uint_eq(loop_with(&target, LOOP_AT), LOOP_AT);
+    const uintptr_t one[] = {LOOP_AT, OBJECT_AT(1)};
+    fake_dict(&target, SET_AT(8), FAKE_KEYS_GENERAL, one, 1);
+    struct fake head = fake_new(keys, (size_t)target.layout.keys_indices + 8);
+    fake_put_byte(&head, target.layout.keys_log2_index_bytes, LOG2);
+    fake_put_word(&head, target.layout.keys_nentries, ENTRIES);
+    fake_place(&head);
+    fake_map(keys + (uintptr_t)target.layout.keys_indices + (1ul << LOG2), nothing, sizeof nothing);
+    unsigned long before = fake_reads();
+    asyncio_current(&target, &known, THREAD, tasks, 4);
+    ck_assert_uint_lt(fake_reads() - before, 10000);
+    ck_assert_uint_gt(fake_reads() - before, 1000); /* it was believed */
+}
+END_TEST
+
 /* Where many threads run loops, this one's tasks are among those that there is room for. */
 START_TEST(the_tasks_of_this_thread_come_first)
 {
@@ -834,7 +856,8 @@ Suite *suite_asyncio(void)
         a_search_goes_on_where_it_stopped, keys_that_were_emptied_are_looked_at_anew, a_module_that_is_being_made, types_that_are_not_what_they_must_be, the_rest_comes_later,
         modules_that_are_reloaded_and_taken_away, a_type_or_a_base_of_it, a_task_is_read, a_plain_future_ends_where_a_task_goes_on,
         a_task_that_cannot_be, a_task_written_in_python, a_task_written_in_python_that_cannot_be, names_of_tasks,
-        the_loop_that_a_thread_runs, the_tasks_that_run, the_tasks_of_this_thread_come_first, lists_of_tasks, empty_lists_and_none,
+        the_loop_that_a_thread_runs, the_tasks_that_run, the_tasks_of_this_thread_come_first,
+        a_dict_of_nothing_does_not_hold_a_thread_up, lists_of_tasks, empty_lists_and_none,
         a_list_that_is_being_changed, sets_of_tasks, weak_sets_of_tasks,
     };
     Suite *suite = suite_create("asyncio");

@@ -239,6 +239,27 @@ START_TEST(a_name_is_looked_for_in_so_many_entries)
 }
 END_TEST
 
+/* An attribute is one of a few; a handler must not go through a large dict for it. */
+START_TEST(an_attribute_is_looked_for_in_fewer)
+{
+    struct py_target target = fake_target_with_containers(_i);
+    uintptr_t other = fake_str(&target, AT + 0x8000000, "other"), wanted = fake_str(&target, AT + 0x8001000, "wanted"), pairs[600];
+    struct fake type = fake_type_new(&target.layout, CLASS_AT, "Own", target.layout.flag_heap_type, OBJECT_TYPE_AT), object = fake_new(AT + 0x9000000, 48);
+    fake_put_word(&type, target.layout.type_dictoffset, 40);
+    fake_put_word(&object, target.layout.object_type, fake_place(&type));
+    fake_put_word(&object, 40, AT);
+    fake_place(&object);
+    for (size_t i = 0; i < 300; i++)
+        pairs[2 * i] = other, pairs[2 * i + 1] = 0x1008;
+    pairs[2 * 256] = wanted;
+    fake_dict(&target, AT, FAKE_KEYS_UNICODE, pairs, 300);
+    ck_assert_uint_eq(containers_attribute(&target, object.address, "wanted"), 0);
+    pairs[2 * 255] = wanted;
+    fake_dict(&target, AT, FAKE_KEYS_UNICODE, pairs, 300);
+    ck_assert_uint_eq(containers_attribute(&target, object.address, "wanted"), 0x1008);
+}
+END_TEST
+
 /* --- sets --- */
 
 static size_t count_set(const struct py_target *target, uintptr_t set, uintptr_t *keys, size_t most)
@@ -814,7 +835,7 @@ Suite *suite_containers(void)
     const TTest *const tests[] = {
         items_of_tuples_and_lists, what_has_no_items, items_that_cannot_be, items_that_are_gone,
         entries_of_each_kind_of_dict, a_split_dict_has_its_values_elsewhere, what_is_no_dict, a_torn_dict_is_refused,
-        a_dict_whose_entries_are_gone_ends, a_name_is_looked_for_in_so_many_entries,
+        a_dict_whose_entries_are_gone_ends, a_name_is_looked_for_in_so_many_entries, an_attribute_is_looked_for_in_fewer,
         keys_of_a_set, what_is_no_set, a_torn_set_is_refused_and_one_that_is_gone_ends,
         items_of_a_deque_across_blocks, a_deque_that_changes_ends, a_deque_in_a_circle_ends_after_its_length, what_is_no_deque,
         attributes_beside_the_object, attributes_in_a_managed_dict, attributes_in_a_dict_within_the_object,
