@@ -19,6 +19,7 @@
 #include <signal.h>
 #include <string.h>           /* memset */
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define STACK_BYTES (256u * 1024u) /* beside what libc takes of it for thread-local data */
@@ -159,6 +160,11 @@ bool task_unshare_descriptors(void)
     return true;
 }
 
+void task_close_descriptors(void)
+{
+    raw3(SYS_close_range, 3, ~0u, 0);
+}
+
 void task_drop_capabilities(void)
 {
     struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
@@ -188,13 +194,29 @@ static size_t read_about(pid_t tid, const char *name, char *text, size_t size)
     return length > 0 ? (size_t)length : 0;
 }
 
-bool task_is_runnable(pid_t tid)
+static char state_of(pid_t tid)
 {
     char text[512]; /* "TID (name of at most 15 bytes) R ..." */
     size_t length = read_about(tid, "stat", text, sizeof text);
     while (length > 0 && text[length - 1] != ')') /* a name may hold anything, ')' too */
         length--;
-    return length > 0 && text[length] == ' ' && text[length + 1] == 'R';
+    return length > 0 && text[length] == ' ' ? text[length + 1] : '\0';
+}
+
+bool task_is_runnable(pid_t tid)
+{
+    return state_of(tid) == 'R';
+}
+
+bool task_is_last(void)
+{
+    return task_count() == 2 && state_of(real_pid()) == 'Z';
+}
+
+uint32_t task_count(void)
+{
+    struct stat threads; /* a folder has a link for each folder in it, and two of its own */
+    return fstatat(AT_FDCWD, "/proc/self/task", &threads, 0) == 0 && threads.st_nlink > 2 ? (uint32_t)threads.st_nlink - 2 : 0;
 }
 
 bool task_blocks(pid_t tid, int signo)

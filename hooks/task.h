@@ -43,6 +43,9 @@ bool task_was_killed(const struct task *task);
  * (close_range is Linux 5.9): then the caller opens, writes and closes. */
 bool task_unshare_descriptors(void);
 
+/* [sampler] Closes all but 0-2. Only where the table is this thread's own. */
+void task_close_descriptors(void);
+
 /* [sampler] Drops every capability of the calling thread, and those that it could get. */
 void task_drop_capabilities(void);
 
@@ -57,6 +60,14 @@ bool task_blocks(pid_t tid, int signo);
 /* [sampler] Leaves the shared root and working directory: an application that
  * changes its root does not take our files with it. False where it is refused. */
 bool task_unshare_root(void);
+
+/* [sampler] Whether no other thread of the process is left, though the process is
+ * still there: libc counts us, and waits for our end to end it. False when unknown. */
+bool task_is_last(void);
+
+/* How many threads the process has, ours and a main one that has ended included; 0:
+ * unknown. One system call. Any thread. */
+uint32_t task_count(void);
 
 pid_t task_tid(void); /* gettid(2), async-signal-safe */
 

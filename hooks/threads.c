@@ -11,6 +11,7 @@
 #include "hooks/pages.h"
 #include "hooks/raw.h"
 #include "hooks/real.h"
+#include "hooks/task.h"
 
 #include <errno.h>
 #include <limits.h>   /* PTHREAD_DESTRUCTOR_ITERATIONS */
@@ -38,6 +39,13 @@ static _Atomic uint64_t births;
 static _Atomic uint32_t alive;
 static _Atomic uint64_t without_record;
 static _Atomic(void (*)(struct thread *)) on_birth;
+static _Atomic(void (*)(void)) on_last;
+
+/* The main thread and those born since, less those at their end. Threads whose
+ * end we do not see keep it above 0 for ever. */
+#define SOME_UNSEEN (1u << 30)
+static _Atomic uint32_t left;
+static char main_thread; /* its value of end_key: it has no record of this kind */
 
 /* The calling thread's record, and how many rounds of key destructors went by. */
 static __thread struct thread *self;
@@ -166,9 +174,14 @@ static void thread_end(void *record)
 {
     if (++end_rounds < END_ROUNDS && pthread_setspecific(end_key, record) == 0)
         return;
-    self = NULL;
-    atomic_signal_fence(memory_order_seq_cst); /* a CPU tick from here on finds no record */
-    finish(record, clock_now(), clock_self());
+    if (record != &main_thread) {
+        self = NULL;
+        atomic_signal_fence(memory_order_seq_cst); /* a CPU tick from here on finds no record */
+        finish(record, clock_now(), clock_self());
+    }
+    void (*last)(void) = atomic_load_explicit(&on_last, memory_order_acquire);
+    if (atomic_fetch_sub(&left, 1) == 1 && last)
+        last();
 }
 
 static void *thread_main(void *arg)
@@ -181,7 +194,8 @@ static void *thread_main(void *arg)
     record->born_cpu = clock_self();
     atomic_store_explicit(&record->state, THREAD_LIVE, memory_order_release);
     /* Should this fail for want of memory, the sampler notices the end. */
-    pthread_setspecific(end_key, record);
+    if (pthread_setspecific(end_key, record) != 0)
+        atomic_fetch_add(&left, SOME_UNSEEN);
     self = record;
     void (*born)(struct thread *) = atomic_load_explicit(&on_birth, memory_order_acquire);
     if (born)
@@ -191,16 +205,22 @@ static void *thread_main(void *arg)
 
 int threads_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg)
 {
-    struct thread *record = threads_started() && real_owns_memory() ? take() : NULL;
-    if (record == NULL)
+    bool ours = threads_started() && real_owns_memory();
+    struct thread *record = ours ? take() : NULL;
+    if (record == NULL) {
+        if (ours)
+            atomic_fetch_add(&left, 1); /* never counted down */
         return real_pthread_create(thread, attr, start, arg);
+    }
     record->start = start;
     record->arg = arg;
     atomic_fetch_add(&alive, 1);
+    atomic_fetch_add(&left, 1);
     atomic_store_explicit(&record->state, THREAD_BORN, memory_order_release);
     int error = real_pthread_create(thread, attr, thread_main, record);
     if (error != 0) {
         atomic_fetch_sub(&alive, 1);
+        atomic_fetch_sub(&left, 1);
         give(record);
     }
     return error;
@@ -214,6 +234,18 @@ static int map_pool(uint32_t space_first)
     return records ? 0 : -ENOMEM;
 }
 
+/* Whether the calling thread is the main one, and there is no other. */
+static bool is_alone(void)
+{
+    return task_tid() == real_pid() && task_count() == 1;
+}
+
+static void count_from_here(void)
+{
+    bool all = is_alone() && pthread_setspecific(end_key, &main_thread) == 0;
+    atomic_store(&left, all ? 1 : SOME_UNSEEN);
+}
+
 int threads_start(uint32_t space_first)
 {
     if (atomic_load(&started))
@@ -224,8 +256,10 @@ int threads_start(uint32_t space_first)
     int error = records ? 0 : map_pool(space_first);
     if (error == 0)
         error = -pthread_key_create(&end_key, thread_end);
-    if (error == 0)
+    if (error == 0) {
+        count_from_here();
         atomic_store_explicit(&started, true, memory_order_release);
+    }
     return error;
 }
 
@@ -237,6 +271,11 @@ bool threads_started(void)
 void threads_on_birth(void (*born)(struct thread *))
 {
     atomic_store_explicit(&on_birth, born, memory_order_release);
+}
+
+void threads_on_last(void (*last)(void))
+{
+    atomic_store_explicit(&on_last, last, memory_order_release);
 }
 
 /* ---- on the thread itself ---- */
@@ -385,6 +424,7 @@ void threads_postfork_child(void)
     uint32_t count = threads_high();
     atomic_store(&free_head, 0);
     atomic_store(&alive, 0);
+    atomic_store(&left, pthread_getspecific(end_key) ? 1 : SOME_UNSEEN);
     atomic_store(&without_record, 0);
     drop_spaces();
     for (uint32_t i = count; i-- > 0;) {

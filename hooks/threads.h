@@ -69,6 +69,13 @@ bool threads_started(void);
  * callback; set it before threads are born, NULL to stop. Async-signal-safe code only. */
 void threads_on_birth(void (*born)(struct thread *self));
 
+/* [application thread] Called by the last thread of the process, the main one
+ * being at its end too, as late as libc lets us: when it is gone libc ends the
+ * process, unless a thread of ours is still there, which it counts like any
+ * other. Not called where threads are or were about whose end we do not see
+ * (older than threads_start, or without a record). */
+void threads_on_last(void (*last)(void));
+
 /* The interposed pthread_create's work: starts the thread with a record. */
 int threads_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg);
 

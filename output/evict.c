@@ -279,11 +279,20 @@ static void eviction_run(int lock, struct eviction *eviction)
         (void)!ftruncate(lock, 0); /* a full disk: the next one lists */
 }
 
+/* An umask may have left its owner no right to come again. */
+static void lock_mend(int lock)
+{
+    struct stat status;
+    if (fstat(lock, &status) == 0 && (status.st_mode & 0600) != 0600)
+        fchmod(lock, 0600);
+}
+
 static int lock_open(int directory)
 {
     int lock = openat(directory, SPOOL_LOCK_NAME, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
     if (lock < 0)
         return -EACCES;
+    lock_mend(lock);
     if (flock(lock, LOCK_EX | LOCK_NB) == 0)
         return lock;
     int error = errno == EWOULDBLOCK ? -EAGAIN : -EACCES;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "hooks/log.h" /* log_format */
 #include "hooks/mem.h"
 
 bool place_init(struct place *place, const char *path, const char *host, pid_t pid, uint64_t start_us)
@@ -28,7 +29,33 @@ void place_free(struct place *place)
 
 /* ---- the directory ---- */
 
-/* Makes what is missing above it, as mkdir -p does. */
+/* The umask is the whole process's, so it is not touched, and may have left us no
+ * right to what we made: then by way of /proc (of this thread, whose descriptors
+ * are its own). A link that took the directory's place is not followed. */
+static int mode_set(const char *path, mode_t mode)
+{
+    char link[48];
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    bool readable = fd >= 0;
+    if (!readable)
+        fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    log_format(link, sizeof link, "/proc/thread-self/fd/%d", fd);
+    int result = (readable ? fchmod(fd, mode) : chmod(link, mode)) == 0 ? 0 : -errno;
+    close(fd);
+    return result;
+}
+
+/* One of those above it; as mkdir -p does, we may go on in it whatever the umask. */
+static void parent_make(const char *path)
+{
+    struct stat status;
+    if (mkdir(path, 0755) == 0 && stat(path, &status) == 0 && (status.st_mode & 0700) != 0700)
+        mode_set(path, (status.st_mode & 0777) | 0700);
+}
+
+/* Makes what is missing above it. */
 static void parents_make(const char *path)
 {
     char part[PATH_MAX];
@@ -40,11 +67,10 @@ static void parents_make(const char *path)
             continue;
         memcpy(part, path, i);
         part[i] = '\0';
-        mkdir(part, 0755);
+        parent_make(part);
     }
 }
 
-/* The umask is the whole process's: chmod, do not touch it. */
 static int directory_make(const char *path)
 {
     mode_t mode = geteuid() == 0 ? 01733 : 0700;
@@ -55,12 +81,7 @@ static int directory_make(const char *path)
         if (mkdir(path, mode) != 0)
             return errno == EEXIST ? 0 : -errno;
     }
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    int result = fchmod(fd, mode) == 0 ? 0 : -errno;
-    close(fd);
-    return result;
+    return mode_set(path, mode);
 }
 
 int place_open(struct place *place)
@@ -106,6 +127,7 @@ void place_ignore(const struct place *place)
     int fd = openat(place->fd, SPOOL_IGNORE_NAME, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return;
+    fchmod(fd, 0600);
     if (write(fd, "*\n", 2) != 2)
         unlinkat(place->fd, SPOOL_IGNORE_NAME, 0);
     close(fd);

@@ -146,6 +146,19 @@ static bool is_single_threaded(void)
     return threads_alive() == 0;
 }
 
+/* Who forks without Python (uWSGI's master, which runs none from then on) is not
+ * warned, and may never come to the pending call that brings the sampler back. */
+static bool runs_python(void)
+{
+    struct frames_walk walk;
+    struct py_frame frame;
+    frames_begin(&walk, state.target, own_state(), CALLBACK_FRAMES);
+    while (frames_next(&walk, &frame))
+        if (frame.kind == FRAME_PYTHON)
+            return true;
+    return false;
+}
+
 static void make_page(void)
 {
     void *page;
@@ -167,7 +180,8 @@ static void prepare(void)
         loop_notice_end();
         make_page();
         state.was_running = loop_is_running() || atomic_load(&state.start_wanted);
-        if (loop_is_running() && state.target->layout.minor >= WARNS_FROM_MINOR && is_single_threaded())
+        if (loop_is_running() && state.target->layout.minor >= WARNS_FROM_MINOR && is_single_threaded() &&
+            runs_python())
             state.joined = loop_pause(clock_now() + WAIT_MS * 1000000ull);
     }
     errno = saved;

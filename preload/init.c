@@ -137,6 +137,22 @@ static void start_births(void)
     }
 }
 
+/* Besides a thread of ours; the main one stays countable when it has ended. */
+static bool is_last_thread(void)
+{
+    return task_count() == (task_tid() == real_pid() ? 2 : 3);
+}
+
+/* libc ends a process with its last thread, by exit(0) on it: ours must not be that
+ * one. Should it not leave in time, what its presence would put off is done here. */
+static void end_with_last_thread(void)
+{
+    if (!init_is_active() || !fork_owns_process())
+        return;
+    if (!loop_leave(clock_now() + END_WAIT_NS) && is_last_thread())
+        real_exit(0);
+}
+
 static bool runtime_is_ready(void)
 {
     return selftest_post(&target);
@@ -212,6 +228,7 @@ static int start_all(const char **what)
     start_births();
     prepare_sampler();
     sigaction_on_call(loop_look_soon);
+    threads_on_last(end_with_last_thread);
     STEP("a thread of our own", loop_start());
 #undef STEP
     return 0;

@@ -49,11 +49,12 @@ static struct {
     uint64_t looking_ns;           /* since when a runtime is looked for often */
     uint64_t sampling_ns;          /* since when the runtime is sampled; 0: not now */
     uint64_t described_ns;
+    uint64_t alone_ns;             /* when it was last asked whether other threads are left */
     uint64_t window_end_ns;        /* when the open window is to be sealed */
     uint64_t process_cpu, own_cpu; /* at the last tick */
     uint64_t window_process_cpu, window_own_cpu, own_cpu_before; /* at the window's start; of earlier threads of ours */
     uint64_t random;
-    bool had_sample, over, stopped /* the runtime ends: reading has stopped */, precise_known, precise, paused, unjoined;
+    bool had_sample, over, stopped /* the runtime ends: reading has stopped */, precise_known, precise, paused, unjoined, own_table;
     uint64_t codes_overflows, profile_overflows, refused;
 } loop;
 
@@ -412,6 +413,21 @@ static void run_sampling(uint64_t now)
     }
 }
 
+/* Threads whose end nobody told us of are all gone: so that the process ends, with
+ * descriptors that are nobody's for what runs then. */
+static bool is_left_behind(uint64_t now)
+{
+    if (now - loop.alone_ns < SECOND)
+        return false;
+    loop.alone_ns = now;
+    if (!task_is_last())
+        return false;
+    end_life("exit");
+    if (loop.own_table)
+        task_close_descriptors();
+    return true;
+}
+
 /* One round; the time of the next is left in due_ns. */
 static void run_round(uint64_t now)
 {
@@ -475,13 +491,15 @@ static void run(void *unused)
 {
     bool stay = true;
     log_queue_on_this_thread();
-    options.descriptors(task_unshare_descriptors());
+    loop.own_table = task_unshare_descriptors();
+    options.descriptors(loop.own_table);
     task_unshare_root();
     task_drop_capabilities();
     loop.due_ns = clock_now();
     loop.looking_ns = loop.due_ns;
     if (!loop.started_ns)
         loop.started_ns = loop.due_ns;
+    loop.alone_ns = loop.due_ns;
     take_up();
 
     while (stay) {
@@ -500,6 +518,7 @@ static void run(void *unused)
             }
         } else {
             run_round(clock_now());
+            stay = !is_left_behind(clock_now());
         }
     }
     loop.own_cpu_before += clock_self();
@@ -554,6 +573,12 @@ bool loop_ask(enum loop_request request, uint64_t deadline_ns)
     if (request == LOOP_EXIT)
         atomic_store(&running, 0);
     return true;
+}
+
+bool loop_leave(uint64_t deadline_ns)
+{
+    bool was_running = loop_is_running();
+    return loop_ask(LOOP_EXIT, deadline_ns) && (!was_running || task_join(&loop.task, deadline_ns));
 }
 
 void loop_tick_soon(void)

@@ -85,6 +85,9 @@ void loop_notice_end(void);
  * time, the pause is withdrawn and the thread goes on. */
 bool loop_pause(uint64_t deadline_ns);
 
+/* [application thread] LOOP_EXIT, and the thread is gone. False: not in time. */
+bool loop_leave(uint64_t deadline_ns);
+
 bool loop_is_running(void);
 
 /* An interpreter may be about to start (again): look for it often for a second.

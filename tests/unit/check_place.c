@@ -110,6 +110,27 @@ START_TEST(missing_directories_above_are_made)
 }
 END_TEST
 
+START_TEST(an_umask_that_takes_everything_takes_nothing_from_us)
+{
+    remove_tree(top);
+    if (geteuid() == 0) /* whom modes do not stop */
+        ck_assert_int_eq(setresuid(NOBODY, NOBODY, NOBODY), 0);
+    snprintf(top, sizeof top, "/tmp/check_spool.umask.%d", (int)getpid());
+    snprintf(directory, sizeof directory, "%s/deep/er", top);
+    umask(0777);
+    struct spool *spool = spool_with(42, MIB, true);
+    add("a", METRIC_CPU, 5);
+    ck_assert_int_eq(flush(spool), 0);
+    ck_assert_uint_eq(mode_of(directory), 0700);
+    ck_assert_uint_eq(mode_of(file_name(42, 0, "cpu.collapsed.live")), 0600);
+    ck_assert_int_eq(seal(spool, 0, true), 0);
+    ck_assert_uint_eq(mode_of(path_of(".aprof.lock")), 0600);
+    ck_assert_uint_eq(mode_of(path_of(".gitignore")), 0600);
+    ck_assert_uint_eq(sum_of(file_name(42, 0, "cpu.collapsed"), NULL), 5);
+    spool_free(spool);
+}
+END_TEST
+
 Suite *suite_place(void)
 {
     Suite *suite = suite_create("place");
@@ -121,6 +142,7 @@ Suite *suite_place(void)
     tcase_add_test(tcase, a_directory_that_opens_up_gets_what_waited);
     tcase_add_test(tcase, a_relative_or_impossible_directory_is_an_error);
     tcase_add_test(tcase, missing_directories_above_are_made);
+    tcase_add_test(tcase, an_umask_that_takes_everything_takes_nothing_from_us);
     suite_add_tcase(suite, tcase);
     return suite;
 }

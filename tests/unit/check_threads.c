@@ -352,6 +352,46 @@ START_TEST(a_vfork_child_writes_nothing)
 }
 END_TEST
 
+static void last_one_says_so(void)
+{
+    _exit(gettid() == getpid() ? 41 : 42);
+}
+
+static void *nap(void *us)
+{
+    usleep((useconds_t)(uintptr_t)us);
+    return NULL;
+}
+
+/* A process whose threads end, the main one after so many microseconds; its exit
+ * status: who was the last (0: libc's own exit, nobody was told). */
+static int status_of_threads_that_end(unsigned main_us, unsigned others_us, bool stranger)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        pthread_t thread;
+        if (stranger)
+            pthread_create(&thread, NULL, nap, (void *)(uintptr_t)others_us);
+        start();
+        threads_on_last(last_one_says_so);
+        for (int i = 0; i < 3; i++)
+            threads_create(&thread, NULL, nap, (void *)(uintptr_t)others_us);
+        usleep(main_us);
+        pthread_exit(NULL);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+START_TEST(the_last_thread_is_told_whoever_it_is)
+{
+    ck_assert_int_eq(status_of_threads_that_end(1000, 100000, false), 42);
+    ck_assert_int_eq(status_of_threads_that_end(100000, 1000, false), 41);
+    ck_assert_int_eq(status_of_threads_that_end(1000, 50000, true), 0); /* one was there before us */
+}
+END_TEST
+
 START_TEST(bad_spaces_are_refused)
 {
     ck_assert_int_eq(threads_start(0), -EINVAL);
@@ -380,6 +420,7 @@ Suite *suite_threads(void)
         tcase_add_test(tests, a_forked_child_keeps_the_caller_alone);
         tcase_add_test(tests, a_vfork_child_writes_nothing);
     }
+    tcase_add_test(tests, the_last_thread_is_told_whoever_it_is);
     tcase_add_test(tests, bad_spaces_are_refused);
     suite_add_tcase(suite, tests);
     return suite;
