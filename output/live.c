@@ -46,13 +46,10 @@ static bool file_is(const struct live_file *file, const struct stat *status)
     return S_ISREG(status->st_mode) && status->st_dev == file->device && status->st_ino == file->inode;
 }
 
-int live_acquire(struct place *place, struct live_window *window, unsigned index)
+int live_open(struct place *place, const struct live_window *window, unsigned index)
 {
-    struct live_file *file = &window->files[index];
     struct stat status;
     char name[SPOOL_NAME_MAX + 1];
-    if (file->fd >= 0)
-        return 0;
     int error = place_open(place);
     if (error < 0)
         return error;
@@ -60,10 +57,21 @@ int live_acquire(struct place *place, struct live_window *window, unsigned index
     int fd = openat(place->fd, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return place_says_gone(errno) ? -ESTALE : -errno;
-    if (fstat(fd, &status) != 0 || !file_is(file, &status)) {
+    if (fstat(fd, &status) != 0 || !file_is(&window->files[index], &status)) {
         close(fd);
         return -ESTALE;
     }
+    return fd;
+}
+
+int live_acquire(struct place *place, struct live_window *window, unsigned index)
+{
+    struct live_file *file = &window->files[index];
+    if (file->fd >= 0)
+        return 0;
+    int fd = live_open(place, window, index);
+    if (fd < 0)
+        return fd;
     file->fd = fd;
     return 0;
 }

@@ -7,8 +7,8 @@
  * Files are made with O_EXCL|O_NOFOLLOW, 0600, and known by device and inode from
  * then on: a name that leads to anything else is somebody else's, and is neither
  * written nor removed. The metadata file is made first and removed last, for it
- * carries the lock that says who is alive; it is never mapped (a mapping carries
- * the lock into forked children).
+ * carries the lock that says who is alive; what has that lock is never mapped (a
+ * mapping carries it into forked children).
  *
  * Runs in: [sampler], live_store_mapped on any one thread. Failure: a negative
  * errno; -ESTALE: the file is not what it was.
@@ -43,6 +43,9 @@ void live_clear(struct live_window *window, uint64_t seq);
 
 /* -EEXIST: the name is taken. */
 int live_make(const struct place *place, struct live_window *window, unsigned file);
+
+/* Opens a file of the window under its name, once more, for its caller to close. */
+int live_open(struct place *place, const struct live_window *window, unsigned file);
 
 /* Opens a file of the window under its name, if its descriptor was not kept. */
 int live_acquire(struct place *place, struct live_window *window, unsigned file);

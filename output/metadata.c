@@ -134,6 +134,31 @@ static void key_number(struct json *json, const char *key, uint64_t number)
     put_number(json, number);
 }
 
+/* A value that is changed in place stands alone in an aligned word (output/farewell.h),
+ * a number at its right end. */
+static void put_aligned(struct json *json, size_t digits)
+{
+    while (!json->cut && json->length % 8 != 0)
+        put_text(json, " ");
+    for (size_t i = digits; i > 0 && i < 8; i++)
+        put_text(json, " ");
+}
+
+static void key_word(struct json *json, const char *key, const char *word)
+{
+    put_key(json, key);
+    put_aligned(json, 0);
+    put_string(json, word);
+}
+
+static void key_word_number(struct json *json, const char *key, uint64_t number)
+{
+    char digits[24];
+    put_key(json, key);
+    put_aligned(json, log_format(digits, sizeof digits, "%lu", (unsigned long)number));
+    put_number(json, number);
+}
+
 static void key_pairs(struct json *json, const char *key, const struct metadata_pair *pairs, uint32_t count)
 {
     put_key(json, key);
@@ -171,7 +196,7 @@ static void put_window(struct json *json, const struct metadata *metadata)
     key_number(json, "start_us", metadata->start_us);
     key_number(json, "end_us", metadata->end_us);
     key_number(json, "window", metadata->window);
-    key_string(json, "ended", metadata->ended);
+    key_word(json, "ended", metadata->ended);
     key_pairs(json, "settings", metadata->settings, metadata->settings_count);
     key_pairs(json, "tags", metadata->tags, metadata->tags_count);
     key_number(json, "pid_namespace", metadata->pid_namespace);
@@ -204,7 +229,7 @@ static void put_dropped(struct json *json, const struct counters *counters)
     put_key(json, "dropped");
     put_open(json, "{");
     for (unsigned i = 0; i < DROP_COUNT; i++)
-        key_number(json, names[i], counters->dropped[i]);
+        (i == DROP_deadline ? key_word_number : key_number)(json, names[i], counters->dropped[i]);
     put_close(json, "}");
 }
 

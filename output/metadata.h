@@ -18,8 +18,9 @@
  * them, ticks that repeated the one before since nothing had run, tasks read in all,
  * those of them whose time comes with the next reading since they changed meanwhile,
  * and CPU of sampler_cpu_us that this took. Where thread CPU clocks prove nothing, "clock": "coarse"
- * comes before limits. Example (in the file one line; compared by
- * tests/unit/check_metadata.c):
+ * comes before limits. The values of ended and dropped.deadline stand
+ * in aligned words of their own, spaces before them. Example (in the file one line;
+ * compared by tests/unit/check_metadata.c):
  *
  * {"schema": 1, "run": "5f1c0a9e", "pid": 4242, "ppid": 4200, "host": "web-1",
  *  "program": "python3 app.py", "python": "3.11.2", "build": "release",

@@ -114,7 +114,7 @@ static void process_add(struct quality_process *process, const struct reader_win
     process->windows++;
     if (window->state == READER_OPEN)
         process->ended = "open";
-    else if (window->state == READER_DEAD)
+    else if (window->state == READER_DEAD && (!ended || !strcmp(ended, "open")))
         process->ended = "killed";
     else
         process->ended = ended ? ended : "unknown";

@@ -9,10 +9,12 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "hooks/mem.h"
 #include "output/bound.h"
 #include "output/buffer.h"
+#include "output/farewell.h"
 #include "output/lines.h"
 #include "output/live.h"
 #include "output/place.h"
@@ -51,10 +53,15 @@ static void release(struct spool *spool)
 
 /* ---- the open window's metadata ---- */
 
-/* As it stands in that window's files. */
-static struct metadata shown(const struct spool *spool, const struct metadata *metadata, uint64_t seq)
+/* As it stands in that window's files. Who ends the process says so before he asks
+ * for the last tick, and that one may never be taken. */
+static struct metadata shown(const struct spool *spool, const struct metadata *metadata, uint64_t seq, const char *farewell)
 {
     struct metadata copy = *metadata;
+    if (strcmp(copy.ended, "open") == 0 && strcmp(farewell, "open") != 0) {
+        copy.ended = farewell;
+        copy.counters.dropped[DROP_deadline]++;
+    }
     copy.window = seq;
     copy.paused = spool->paused;
     for (unsigned i = 0; i < LIMIT_COUNT; i++)
@@ -62,11 +69,27 @@ static struct metadata shown(const struct spool *spool, const struct metadata *m
     return copy;
 }
 
+static void farewell_prepare(struct spool *spool, struct live_window *window, size_t length)
+{
+    if (window->by_pwrite) {
+        farewell_nowhere();
+        return;
+    }
+    if (!farewell_stands(window->files[PLACE_METADATA].inode, spool->buffer.bytes, length))
+        return;
+    int fd = live_open(&spool->place, window, PLACE_METADATA);
+    if (fd < 0)
+        return;
+    farewell_map(fd);
+    close(fd);
+}
+
 /* One write, padded with spaces before its newline, never shorter than before:
  * no tail of a longer one is left. */
 static int metadata_write(struct spool *spool, struct live_window *window, const struct metadata *metadata)
 {
-    struct metadata copy = shown(spool, metadata, window->seq);
+    const char *farewell = farewell_word();
+    struct metadata copy = shown(spool, metadata, window->seq, farewell);
     size_t length = metadata_put(&copy, &spool->buffer);
     size_t padded = (length + SPOOL_METADATA_BLOCK - 1) / SPOOL_METADATA_BLOCK * SPOOL_METADATA_BLOCK;
     if (padded < window->padded)
@@ -78,6 +101,9 @@ static int metadata_write(struct spool *spool, struct live_window *window, const
     if (live_write(window->files[PLACE_METADATA].fd, spool->buffer.bytes, padded, 0) != padded)
         return errno ? -errno : -ENOSPC;
     window->padded = padded;
+    farewell_prepare(spool, window, padded);
+    if (strcmp(metadata->ended, "open") == 0 && farewell_word() != farewell)
+        farewell_say(); /* said to what we have just written over */
     return 0;
 }
 
@@ -146,6 +172,7 @@ static void files_give_up(struct spool *spool, struct profile *profile)
         live_remove(&spool->place, &spool->window);
     live_drop(&spool->window);
     live_clear(&spool->window, 0);
+    farewell_nowhere();
     place_close(&spool->place);
     profile_mark_all(profile);
     spool->trouble.limits[LIMIT_spool_lost]++;
@@ -229,7 +256,7 @@ int spool_describe(struct spool *spool, const struct metadata *metadata)
 
 static int sealed_write(struct spool *spool, struct profile *profile, const struct metadata *metadata)
 {
-    struct metadata copy = shown(spool, metadata, spool->window.seq);
+    struct metadata copy = shown(spool, metadata, spool->window.seq, farewell_word());
     struct sealing sealing = {&spool->place, spool->window.seq, &spool->buffer, profile, &copy, 0};
     int error = sealing_write(&sealing);
     bound_add(&spool->bound, sealing.sealed_bytes);
@@ -254,6 +281,8 @@ static int window_seal(struct spool *spool, struct profile *profile, const struc
     memset(spool->trouble.limits, 0, sizeof spool->trouble.limits);
     live_remove(&spool->place, &spool->window);
     spool->window = following;
+    if (!following.open)
+        farewell_nowhere();
     return 0;
 }
 
@@ -364,6 +393,7 @@ void spool_free(struct spool *spool)
     if (spool == NULL)
         return;
     live_drop(&spool->window);
+    farewell_nowhere();
     place_free(&spool->place);
     buffer_free(&spool->buffer);
     mem_free(spool);

@@ -254,7 +254,7 @@ bool spool_life_is_dead(const struct spool_life *life)
         return true;
     if (life->lock == SPOOL_LOCK_HELD)
         return false;
-    if (life->paused || life->lock == SPOOL_LOCK_REFUSED)
+    if (!life->over && (life->paused || life->lock == SPOOL_LOCK_REFUSED))
         return life->silent_us > 2 * life->window_us + MINUTE_US;
     return life->silent_us > SPOOL_SILENT_US;
 }
@@ -288,6 +288,14 @@ static uint64_t seconds_at(const char *text, const char *end)
     return seconds;
 }
 
+/* The first one: a tag may have that name too. */
+static bool says_open(const char *ended, const char *end)
+{
+    while (ended < end && *ended == ' ')
+        ended++;
+    return end - ended > 6 && memcmp(ended, "\"open\"", 6) == 0;
+}
+
 /* Blocks overlap, so that a key that lies across two of them is found whole. */
 static void life_read(int fd, struct spool_life *life)
 {
@@ -296,10 +304,16 @@ static void life_read(int fd, struct spool_life *life)
     char block[4096 + OVERLAP];
     off_t at = 0;
     ssize_t got;
+    bool known = false; /* how it ended */
     while ((got = pread(fd, block, sizeof block, at)) > 0) {
         size_t length = (size_t)got;
         if (find_after(block, length, "\"paused\": true"))
             life->paused = true;
+        const char *ended = known ? NULL : find_after(block, length, "\"ended\": ");
+        if (ended) {
+            life->over = !says_open(ended, block + length);
+            known = true;
+        }
         for (size_t i = 0; i < sizeof window_keys / sizeof *window_keys; i++) {
             const char *found = find_after(block, length, window_keys[i]);
             if (found && seconds_at(found, block + length) > 0)

@@ -129,6 +129,7 @@ struct spool_life {
     bool missing;
     enum spool_lock lock;
     bool paused;
+    bool over;           /* it says how its process ended */
     uint64_t silent_us;  /* since its last change */
     uint64_t window_us;  /* how long its owner's windows last */
 };

@@ -14,6 +14,7 @@
 #include "hooks/task.h"
 #include "hooks/threads.h"
 #include "hooks/timer.h"
+#include "output/farewell.h"
 #include "preload/python.h"
 #include "sampler/births.h"
 #include "sampler/codes.h"
@@ -217,6 +218,7 @@ static void child(void)
     state.start_us = clock_epoch_us();
     states_postfork_child(state.target, forking_tid, pthread_self());
     loop_postfork_child();
+    farewell_postfork_child();
     codes_postfork_child();
     births_postfork_child();
     asyncios_withdraw_all();

@@ -24,6 +24,7 @@
 #include "hooks/task.h"
 #include "hooks/threads.h"
 #include "hooks/timer.h"
+#include "output/farewell.h"
 #include "preload/config.h"
 #include "preload/environment.h"
 #include "preload/fork.h"
@@ -41,7 +42,7 @@
 
 enum { DORMANT, DECIDING, INERT, ACTIVE };
 enum {
-    END_WAIT_NS = 20000000, /* for all that is asked at the end of the process */
+    END_WAIT_NS = 20000000, /* for all that is asked at the end of the process, or before an exec */
     RING_BYTES = 131072, /* for one thread's CPU ticks at rates that the kernel's tick allows: a ring of
                             64 KiB (a power of two of words) and its head. Address space: no more pages
                             are touched than the longest backlog fills, one or two as a rule */
@@ -149,6 +150,7 @@ static void end_with_last_thread(void)
 {
     if (!init_is_active() || !fork_owns_process())
         return;
+    farewell_intend(FAREWELL_EXIT);
     if (!loop_leave(clock_now() + END_WAIT_NS) && is_last_thread())
         real_exit(0);
 }
@@ -334,6 +336,32 @@ static void say_summary(void)
     log_write(line, length);
 }
 
+/* What nobody answers, we say ourselves; a disk that the sampler waits for is none
+ * to wait for here. */
+static void ask_for_the_last(enum loop_request request, uint64_t deadline_ns)
+{
+    bool sampled = loop_is_running();
+    farewell_intend(request == LOOP_EXEC ? FAREWELL_EXEC : FAREWELL_EXIT);
+    bool answered = loop_ask(request, deadline_ns);
+    if (!(sampled && answered) && !spooling_is_writing())
+        farewell_say();
+}
+
+void init_before_exec(void)
+{
+    if (!init_is_active() || !fork_owns_process())
+        return;
+    ask_for_the_last(LOOP_EXEC, clock_now() + END_WAIT_NS);
+    log_flush();
+    fork_before_exec();
+}
+
+void init_after_exec(void)
+{
+    if (init_is_active() && fork_owns_process())
+        farewell_take_back();
+}
+
 static _Atomic uint64_t waited_ns; /* at the end, so far */
 
 void init_last_words(enum loop_request request)
@@ -341,7 +369,7 @@ void init_last_words(enum loop_request request)
     int saved = errno;
     if (init_is_active() && fork_owns_process()) {
         uint64_t begin = clock_now(), waited = atomic_load(&waited_ns);
-        loop_ask(request, begin + (waited < END_WAIT_NS ? END_WAIT_NS - waited : 0));
+        ask_for_the_last(request, begin + (waited < END_WAIT_NS ? END_WAIT_NS - waited : 0));
         atomic_fetch_add(&waited_ns, clock_now() - begin);
         log_flush();
     }

@@ -20,6 +20,11 @@ void init_look_again(void);
  * Async-signal-safe; nothing in a vfork child. */
 void init_last_words(enum loop_request request);
 
+/* [interposer] The image is about to be replaced: one more tick, the window sealed
+ * (20 ms at most); and it was not. Async-signal-safe; nothing in a vfork child. */
+void init_before_exec(void);
+void init_after_exec(void);
+
 /* Whether this process is profiled: interposers pass straight through otherwise. */
 bool init_is_active(void);
 

@@ -29,7 +29,6 @@
 #include "sampler/loop.h"
 
 #define EXPORT __attribute__((visibility("default")))
-#define WAIT_NS 20000000ull
 
 extern char **environ;
 
@@ -37,11 +36,7 @@ extern char **environ;
 static void before_exec(void)
 {
     int saved = errno;
-    if (init_is_active() && fork_owns_process()) {
-        loop_ask(LOOP_EXEC, clock_now() + WAIT_NS);
-        log_flush();
-        fork_before_exec();
-    }
+    init_before_exec();
     sigaction_before_exec();
     errno = saved;
 }
@@ -50,6 +45,7 @@ static void before_exec(void)
 static int after_exec(int result)
 {
     int saved = errno;
+    init_after_exec();
     sigaction_after_exec();
     errno = saved;
     return result;
@@ -205,7 +201,7 @@ EXPORT int execl(const char *path, const char *first, ...)
     COLLECT(first, args, argv);
     va_end(args);
     before_exec_of(path);
-    return real_execv(path, argv);
+    return after_exec(real_execv(path, argv));
 }
 
 EXPORT int execlp(const char *file, const char *first, ...)
@@ -214,7 +210,7 @@ EXPORT int execlp(const char *file, const char *first, ...)
     COLLECT(first, args, argv);
     va_end(args);
     before_exec();
-    return real_execvp(file, argv);
+    return after_exec(real_execvp(file, argv));
 }
 
 EXPORT int execle(const char *path, const char *first, ...)
@@ -224,5 +220,5 @@ EXPORT int execle(const char *path, const char *first, ...)
     char **envp = va_arg(args, char **);
     va_end(args);
     before_exec_of(path);
-    return real_execve(path, argv, envp);
+    return after_exec(real_execve(path, argv, envp));
 }

@@ -24,6 +24,7 @@ static struct {
     char shown[SHOWN_BYTES], tag_text[1025], program[PROGRAM_BYTES], host[HOST_BYTES];
     struct spool *spool;
     bool own_table;
+    _Atomic bool writing;      /* what is called now may wait for a disk */
     _Atomic bool failing;      /* the last flush or seal could not be written */
 } spooling;
 
@@ -168,41 +169,64 @@ static int noted(int result)
     return result;
 }
 
+bool spooling_is_writing(void)
+{
+    return atomic_load(&spooling.writing);
+}
+
 bool spooling_is_failing(void)
 {
     return atomic_load(&spooling.failing);
 }
 
+/* What may wait for a disk, told from a sampler that only has no CPU. */
+static int written(int result)
+{
+    atomic_store(&spooling.writing, false);
+    return result;
+}
+
+static struct spool *begin_writing(void)
+{
+    atomic_store(&spooling.writing, spooling.spool != NULL);
+    return spooling.spool;
+}
+
 static int flush(struct profile *profile, const struct window *window)
 {
     struct metadata metadata;
-    return spooling.spool ? noted(spool_flush(spooling.spool, profile, describe(&metadata, profile, window))) : 0;
+    describe(&metadata, profile, window);
+    return begin_writing() ? written(noted(spool_flush(spooling.spool, profile, &metadata))) : 0;
 }
 
 static int renew(struct profile *profile, const struct window *window)
 {
     struct metadata metadata;
-    return spooling.spool ? spool_describe(spooling.spool, describe(&metadata, profile, window)) : 0;
+    describe(&metadata, profile, window);
+    return begin_writing() ? written(spool_describe(spooling.spool, &metadata)) : 0;
 }
 
 static int seal(struct profile *profile, const struct window *window, const struct window *next)
 {
     struct metadata metadata, following;
-    return spooling.spool ? spool_seal(spooling.spool, profile, describe(&metadata, profile, window),
-                                       next ? describe(&following, NULL, next) : NULL)
-                          : 0;
+    describe(&metadata, profile, window);
+    if (next)
+        describe(&following, NULL, next);
+    return begin_writing() ? written(spool_seal(spooling.spool, profile, &metadata, next ? &following : NULL)) : 0;
 }
 
 static int put_aside(struct profile *profile, const struct window *window)
 {
     struct metadata metadata;
-    return spooling.spool ? spool_pause(spooling.spool, describe(&metadata, profile, window)) : 0;
+    describe(&metadata, profile, window);
+    return begin_writing() ? written(spool_pause(spooling.spool, &metadata)) : 0;
 }
 
 static int take_up(struct profile *profile, const struct window *window)
 {
     struct metadata metadata;
-    return spooling.spool ? spool_resume(spooling.spool, profile, describe(&metadata, profile, window)) : 0;
+    describe(&metadata, profile, window);
+    return begin_writing() ? written(spool_resume(spooling.spool, profile, &metadata)) : 0;
 }
 
 static bool is_full(void)
@@ -226,4 +250,5 @@ void spooling_prepare(const struct config *config)
 void spooling_postfork_child(void)
 {
     spooling.spool = NULL;
+    atomic_store(&spooling.writing, false);
 }

@@ -19,6 +19,9 @@ extern const struct loop_output spooling_output;
 void spooling_descriptors(bool own_table);
 void spooling_postfork_child(void);
 
+/* Whether the sampler is about to write, and may wait for a disk. Async-signal-safe. */
+bool spooling_is_writing(void);
+
 /* Whether what was to be written last could not be. Any thread. */
 bool spooling_is_failing(void);
 

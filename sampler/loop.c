@@ -190,9 +190,9 @@ static void end_window(const char *reason, enum after after)
     struct account_book book = loop.book;
     open_window(ended.number + 1);
     flush(&ended);
+    if (after != NEXT_WINDOW)
+        options.output->describe(loop.profile, &ended); /* whoever cannot wait for the sealing leaves live files that say all */
     int error = options.output->seal(loop.profile, &ended, after == NEXT_WINDOW ? &loop.window : NULL);
-    if (error < 0 && after == NOTHING)
-        options.output->describe(loop.profile, &ended); /* the live files stay, and say how it ended */
     if (error < 0 && after != NOTHING) {
         loop.window = ended;
         loop.window.ended = "open";

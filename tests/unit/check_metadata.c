@@ -60,6 +60,15 @@ static void header_example(char *text, size_t size)
     snprintf(text + length, size - length, "\n");
 }
 
+static void one_space_each(char *text)
+{
+    char *to = text;
+    for (const char *from = text; *from; from++)
+        if (from == text || *from != ' ' || from[-1] != ' ')
+            *to++ = *from;
+    *to = '\0';
+}
+
 START_TEST(the_example_in_the_header_is_what_is_written)
 {
     char expected[4096], written[4096];
@@ -68,7 +77,27 @@ START_TEST(the_example_in_the_header_is_what_is_written)
     size_t length = metadata_format(&metadata, written, sizeof written - 1);
     ck_assert_uint_gt(length, 0);
     written[length] = '\0';
+    one_space_each(written);
     ck_assert_str_eq(written, expected);
+}
+END_TEST
+
+START_TEST(what_is_changed_in_place_is_alone_in_an_aligned_word)
+{
+    char text[4096], host[] = "web-1234567";
+    struct metadata metadata = example();
+    metadata.ended = "open";
+    for (size_t cut = 0; cut < 8; cut++) {
+        metadata.host = host + cut;
+        metadata.counters.dropped[DROP_deadline] = cut * 1000;
+        text[metadata_format(&metadata, text, sizeof text - 1)] = '\0';
+        const char *ended = strstr(text, "\"open\", "), *number = strstr(text, "\"deadline\": ");
+        ck_assert_uint_eq((size_t)(ended - text) % 8, 0);
+        number += strlen("\"deadline\": ");
+        number += -(number - text) & 7; /* its word begins here, and a comma comes behind it */
+        ck_assert_uint_eq(strtoul(number, NULL, 10), cut * 1000);
+        ck_assert_int_eq(number[8], ',');
+    }
 }
 END_TEST
 
@@ -182,6 +211,7 @@ Suite *suite_metadata(void)
     Suite *suite = suite_create("metadata");
     TCase *tcase = tcase_create("metadata");
     tcase_add_test(tcase, the_example_in_the_header_is_what_is_written);
+    tcase_add_test(tcase, what_is_changed_in_place_is_alone_in_an_aligned_word);
     tcase_add_test(tcase, keys_are_those_of_the_format);
     tcase_add_test(tcase, what_is_only_sometimes_so_is_shown_then);
     tcase_add_test(tcase, strings_of_any_bytes_are_valid_json);

@@ -204,6 +204,9 @@ START_TEST(paused_it_says_so_and_goes_on_after)
     json_t *object = object_of(file_name(42, 0, "json.live"));
     ck_assert(json_is_true(json_object_get(object, "paused")));
     json_decref(object);
+    int paused = open(file_name(42, 0, "json.live"), O_RDONLY);
+    ck_assert_int_eq(flock(paused, LOCK_SH | LOCK_NB), 0); /* what is mapped does not hold it */
+    close(paused);
     add("a", METRIC_CPU, 5);
     ck_assert_int_eq(flush(spool), 0); /* through the mapping */
     ck_assert_uint_eq(sum_of(file_name(42, 0, "cpu.collapsed.live"), "a"), 10);

@@ -150,6 +150,9 @@ START_TEST(the_rule_of_who_is_alive)
         {{.lock = SPOOL_LOCK_FREE, .silent_us = 6u * S, .window_us = 60u * S}, true},
         {{.lock = SPOOL_LOCK_FREE, .paused = true, .silent_us = 170u * S, .window_us = 60u * S}, false},
         {{.lock = SPOOL_LOCK_FREE, .paused = true, .silent_us = 190u * S, .window_us = 60u * S}, true},
+        {{.lock = SPOOL_LOCK_FREE, .paused = true, .over = true, .silent_us = 4u * S, .window_us = 60u * S}, false},
+        {{.lock = SPOOL_LOCK_FREE, .paused = true, .over = true, .silent_us = 6u * S, .window_us = 60u * S}, true},
+        {{.lock = SPOOL_LOCK_HELD, .over = true, .silent_us = 3600u * S, .window_us = 60u * S}, false},
         {{.lock = SPOOL_LOCK_REFUSED, .silent_us = 61u * S, .window_us = 1u * S}, false},
         {{.lock = SPOOL_LOCK_REFUSED, .silent_us = 63u * S, .window_us = 1u * S}, true},
     };
@@ -189,6 +192,13 @@ START_TEST(a_live_file_is_judged_by_lock_and_silence)
     now = changed_us(fd);
     ck_assert(!spool_window_is_dead(dir, LIVE, now + 259000000));
     ck_assert(spool_window_is_dead(dir, LIVE, now + 261000000));
+    static const char *const ended[] = {"{\"ended\":   \"open\", \"tags\": {\"ended\": \"exit\"}, \"paused\": true}\n",
+                                        "{\"ended\":   \"exit\", \"tags\": {\"ended\": \"open\"}, \"paused\": true}\n"};
+    for (int over = 0; over < 2; over++) {
+        ck_assert_int_eq(pwrite(fd, padding, sizeof padding, 0), sizeof padding);
+        ck_assert_int_eq(pwrite(fd, ended[over], strlen(ended[over]), 0), (ssize_t)strlen(ended[over]));
+        ck_assert(spool_window_is_dead(dir, LIVE, changed_us(fd) + 6000000) == over);
+    }
     unlinkat(dir, LIVE, 0);
     rmdir(directory);
 }

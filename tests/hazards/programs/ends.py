@@ -134,8 +134,8 @@ def uncaught_in_thread():
 
 
 class Leaver:
-    def __del__(self):
-        say("__del__")
+    def __del__(self, write=os.write):
+        write(1, b"__del__\n")
         raise RuntimeError("in __del__")
 
 
@@ -143,7 +143,6 @@ def raising_at_exit():
     """atexit, threading's own end, and __del__ at the very end."""
     global kept
     kept = Leaver()
-    kept.cycle = kept
     atexit.register(say, "last")
     atexit.register(lambda: 1 // 0)
     atexit.register(burn)
@@ -283,7 +282,8 @@ def fork_under_way():
 
 def default(name):
     number = getattr(signal, name)
-    signal.signal(number, signal.SIG_DFL)
+    if number != signal.SIGKILL:
+        signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
     burn(5)
 
