@@ -78,17 +78,18 @@ class UnixConnection(http.client.HTTPConnection):
 
 
 class Server:
-    """A server that listens on a socket of its own, and what it was asked."""
+    """A server that listens on a socket of its own (SOCKET in its words and environment), and what it was asked."""
 
-    def __init__(self, words, name, preload, **options):
+    def __init__(self, words, name, preload, env=None, **options):
         self.folder = tempfile.mkdtemp(prefix="aprof-")  # a path short enough for a socket
         self.socket = os.path.join(self.folder, "s")
         words = [word.replace("SOCKET", self.socket) for word in words]
+        env = {key: value.replace("SOCKET", self.socket) for key, value in (env or {}).items()}
         self.answers = collections.defaultdict(collections.Counter)  # what for: answers and failures
         self.burnt = collections.Counter()  # pid: milliseconds
         self.descriptors, self.mappings = [], []
         self.marks = 0
-        self.run = h.Run(words, name if preload else name + "-without", preload=preload, cwd=PROGRAMS, **options)
+        self.run = h.Run(words, name if preload else name + "-without", preload=preload, env=env, cwd=PROGRAMS, **options)
         self.pid = self.run.popen.pid
         self.waiting = concurrent.futures.ThreadPoolExecutor(1)
         self.ended = self.waiting.submit(self.run.finish, 4 * PATIENCE)
@@ -115,8 +116,8 @@ class Server:
         finally:
             connection.close()
 
-    def wait_for(self, what, truth):
-        end = time.monotonic() + PATIENCE
+    def wait_for(self, what, truth, seconds=PATIENCE):
+        end = time.monotonic() + seconds
         while not truth():
             h.need(not self.ended.done(), "ended before %s: %s", what, h.tail(self.ended.result().err) if self.ended.done() else "")
             h.need(time.monotonic() < end, "%s did not come", what)
@@ -200,7 +201,7 @@ def both(case, plan, words, env=None, tries=1, wrapper=None, settings=None, fold
 
 # ---------------------------------------------------------------- judging
 
-DATES = re.compile(rb"\[?\d{4}-\d\d-\d\d[ T][^\]]*?\]|\b[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ [\d:]{8} \d{4}|/tmp/aprof-\w+")
+DATES = re.compile(rb"\[?\d{4}-\d\d-\d\d[ T][^\]]*?\]|\b[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ [\d:]{8} \d{4}|/tmp/aprof-\w+|\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 TRACEBACK = re.compile(rb"(?m)^Traceback \(most recent call last\):\n(?: .*\n)+\S.*\n(?:\n(?:During|The above).*\n\n)?")
 # gunicorn logs in a handler of SIGCHLD: where that comes in the middle of another line, logging complains.
 REENTRANT = re.compile(rb"--- Logging error ---\n(?:(?!--- Logging).*\n)*?RuntimeError: reentrant call(?:.*\n)*?Arguments: .*\n")
@@ -456,6 +457,96 @@ def uwsgi_lives(case):
     LIVES(case, lambda number: uwsgi_words(case.python, number) + MASTER, None, None, "uWSGI")
 
 
+# ---------------------------------------------------------------- uvicorn, Celery, pytest-xdist
+
+def uvicorn(case):
+    """Its workers are spawned, beside a process of multiprocessing's; they die by the signal itself."""
+    env, version = package(case.python, "uvicorn")
+    words = ["-m", "uvicorn", "--workers", "2", "--uds", "SOCKET", "web:asgi"]
+    for number in (signal.SIGTERM, signal.SIGINT) if case.long else (signal.SIGTERM,):
+        pair = both(case, usual(number, Server.reload if version >= (0, 30) else None), words, env=env)
+        if pair:
+            judge(case, pair, CUT, True)
+            account(case, pair[0].result, named(pair[0].result, rb"Started server process \[(\d+)\]"), pair[0].server.burnt, "burn_request",
+                    strict=False, killed=True)
+
+
+def lines_left(path):
+    return h.read_bytes(path).split(b"\n")[:-1] if os.path.exists(path) else []
+
+
+def celery_churn(case):
+    """A process for each task; the last ones have had none when it is told to end."""
+    count = 200 if case.long else 6
+    env = dict(package(case.python, "celery").env, QUEUE_FOLDER="SOCKET.queue", QUEUE_TASKS=str(count))
+    words = ["-m", "celery", "-A", "task_queue", "worker", "--concurrency", "2", "--max-tasks-per-child", "1", "--loglevel", "INFO",
+             "--without-gossip", "--without-mingle", "--without-heartbeat"]
+
+    def plan(server):
+        def done():
+            return lines_left(server.socket + ".queue/done")
+        server.wait_for("the first task", done)
+        server.note_sizes()
+        server.wait_for("the last task", lambda: len(done()) == count, 120)
+        server.burnt.update({int(pid): 60 for pid in done()})
+        server.note_sizes()
+        server.send(signal.SIGTERM)
+
+    pair = both(case, plan, words, env=env, tries=count)
+    if pair:
+        for outcome in pair:
+            outcome.server.descriptors.clear()  # pipes of those that come and go
+        judge(case, pair)
+        account(case, pair[0].result, list(pair[0].server.burnt), pair[0].server.burnt, "burn_task", strict=False)
+
+
+def loops_in_suite(case):
+    """Each test has a loop in a thread of its own, in one of two processes."""
+    count = 300 if case.long else 12
+    env = dict(package(case.python, "xdist").env, SUITE_TESTS=str(count), PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
+    folder = h.fresh_folder(case.name)
+    pids = os.path.join(folder, "pids")
+    words = ["-m", "pytest", "-p", "xdist.plugin", "-p", "no:cacheprovider", "-q", "-n", "2", "loops_suite.py"]
+    result = case.program(words, env=dict(env, SUITE_PIDS=pids), folder=folder, cwd=PROGRAMS, tries=count, timeout=300)
+    other = h.run(words, case.name + "-without", python=case.python, preload=False, env=dict(env, SUITE_PIDS="/dev/null"), cwd=PROGRAMS)
+    if result:
+        case.compare(result, other)
+        burnt = collections.Counter()
+        for line in lines_left(pids):
+            burnt[int(line.split()[0])] += int(line.split()[1])
+        case.check(len(burnt) == 2, "%d processes ran tests", len(burnt))
+        account(case, result, list(burnt), burnt, "burn_in_loop")
+
+
+# ---------------------------------------------------------------- parents that are not Python
+
+CHILD = """
+import sys, time
+def burn_child():
+    end = time.process_time() + 0.12
+    while time.process_time() < end: sum(range(200))
+burn_child()
+print("burnt")
+sys.exit(7)
+"""
+
+
+def parents(case):
+    folder = h.fresh_folder(case.name)
+    script, makefile = os.path.join(folder, "child.py"), os.path.join(folder, "makefile")
+    for path, text in ((script, CHILD), (makefile, "run:\n\t@%s %s\n" % (" ".join(case.python.words), script))):
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text)
+    line = " ".join(case.python.words + [script])
+    for words in (["make", "-f", makefile, "run"], ["sh", "-c", line + "; exit $?"], ["sh", "-c", line + " & wait $!"], ["nice", "sh", "-c", line],
+                  ["timeout", "50"] + line.split(), ["xargs"] + line.split()):
+        result = case.program(words, expect=None, twin=True, spooled=False, python=None)
+        if result:
+            process = h.Spool(result.spool).one()
+            found = h.total_where(list(process.stacks("cpu")), lambda f: any(x.name == "burn_child" for x in f))
+            case.check(found >= 50000, "%s: %d of 120,000 us", words[0], found)
+
+
 UWSGIS = ("3.11.2", "3.14")  # with the others it is said why not
 
 HAZARDS = [
@@ -474,4 +565,8 @@ HAZARDS = [
     Hazard("servers.uwsgi-alone", uwsgi([], signal.SIGINT, reload=None, alone=True), UWSGIS),
     Hazard("servers.uwsgi-recycled", uwsgi_recycled, UWSGIS),
     Hazard("servers.uwsgi-lives", uwsgi_lives, UWSGIS),
+    Hazard("servers.uvicorn", uvicorn, ("3.11.2", "3.13.0", "3.15")),
+    Hazard("servers.celery-churn", celery_churn, ("3.11.2", "3.12", "3.14")),
+    Hazard("servers.xdist-loops", loops_in_suite, ("3.11.7", "3.13.0", "3.15")),
+    Hazard("servers.parents", parents, ("3.11.2", "3.14")),
 ]

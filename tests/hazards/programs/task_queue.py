@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: MIT
 """task_queue: a Celery application whose broker is a folder, QUEUE_FOLDER.
 
-A task burns 60 ms of CPU in burn_task and leaves its pid as a line in
-QUEUE_FOLDER/done. As a program: sends so many tasks.
+Once its worker is ready it sends itself QUEUE_TASKS tasks. Each burns 60 ms of
+CPU in burn_task and leaves the pid of its process in QUEUE_FOLDER/done.
 """
 import os
-import sys
 import time
 
 import celery
+from celery.signals import worker_ready
 
 FOLDER = os.environ["QUEUE_FOLDER"]
 BROKER = os.path.join(FOLDER, "broker")
 os.makedirs(BROKER, exist_ok=True)
 
 app = celery.Celery("task_queue", broker="filesystem://")
-app.conf.update(broker_transport_options={"data_folder_in": BROKER, "data_folder_out": BROKER, "control_folder": os.path.join(FOLDER, "control")},
-                worker_prefetch_multiplier=1, task_ignore_result=True, worker_hijack_root_logger=False)
+app.conf.update(task_ignore_result=True, worker_prefetch_multiplier=1, broker_connection_retry_on_startup=True,
+                broker_transport_options={"data_folder_in": BROKER, "data_folder_out": BROKER, "polling_interval": 0.02,
+                                          "control_folder": os.path.join(FOLDER, "control")})
 
 
 def burn_task():
@@ -32,6 +33,7 @@ def work():
         f.write("%d\n" % os.getpid())
 
 
-if __name__ == "__main__":
-    for _ in range(int(sys.argv[1])):
+@worker_ready.connect
+def send(**_):
+    for _ in range(int(os.environ["QUEUE_TASKS"])):
         work.delay()
