@@ -92,7 +92,7 @@ class Server:
         self.run = h.Run(words, name if preload else name + "-without", preload=preload, env=env, cwd=PROGRAMS, **options)
         self.pid = self.run.popen.pid
         self.waiting = concurrent.futures.ThreadPoolExecutor(1)
-        self.ended = self.waiting.submit(self.run.finish, 4 * PATIENCE)
+        self.ended = self.waiting.submit(self.run.finish, 1800)
 
     def close(self):
         if not self.ended.done():
@@ -116,8 +116,8 @@ class Server:
         finally:
             connection.close()
 
-    def wait_for(self, what, truth, seconds=PATIENCE):
-        end = time.monotonic() + seconds
+    def wait_for(self, what, truth):
+        end = time.monotonic() + PATIENCE
         while not truth():
             h.need(not self.ended.done(), "ended before %s", what)
             h.need(time.monotonic() < end, "%s did not come", what)
@@ -170,7 +170,10 @@ class Server:
         self.mappings.append(h.read_bytes("/proc/%d/maps" % self.pid).count(b"\n"))
 
     def finish(self):
-        return self.ended.result()
+        try:
+            return self.ended.result(4 * PATIENCE)
+        except concurrent.futures.TimeoutError:
+            raise h.Failure("no end %d s after it was told to end" % (4 * PATIENCE))
 
     def said(self):
         """Its last words, of a server that has ended."""
@@ -398,29 +401,25 @@ def bounded(case):
     case.check(sum(not name.startswith("aprof.gone.") for name in sizes) > 4, "the new ones went: %s", sorted(sizes))
 
 
-def started_and_ended(count):
-    """So many lives of a server, one request each."""
-    def plan_of(case, words_for, env, python, label):
-        for i in range(count(case)):
-            number = ENDS[i % len(ENDS)]
-            case.tried()
-            try:
-                outcome = carried_out(lambda server: (server.ready(), server.send(number)), words_for(number), case.name, True, env=env, python=python)
-            except h.Failure as reason:
-                case.add("hangs", "%s, life %d: %s", label, i, reason)
-                continue
-            case.judge(outcome.result.status, 0, "%s, life %d" % (label, i), outcome.result.err)
-            case.check(outcome.server.burnt, "no answer")
-            shutil.rmtree(outcome.result.folder)
-    return plan_of
-
-
-LIVES = started_and_ended(lambda case: 300 if case.long else 5)
+def lives(case, words_for, pythons, env=None, python=None):
+    """Starts and ends of a server, one request each; in the long form 300 over so many Pythons."""
+    for i in range(300 // pythons + 1 if case.long else 5):
+        number = ENDS[i % len(ENDS)]
+        case.tried()
+        try:
+            server, result = carried_out(lambda server: (server.ready(), server.send(number)), words_for(number), case.name, True, env=env,
+                                         python=python)
+        except h.Failure as reason:
+            case.add("hangs", "life %d: %s", i, reason)
+            continue
+        case.judge(result.status, 0, "life %d" % i, result.err)
+        case.check(server.burnt, "life %d: no answer", i)
+        shutil.rmtree(result.folder)
 
 
 def gunicorn_lives(case):
     env, version = package(case.python, "gunicorn")
-    LIVES(case, lambda number: gunicorn_words(version, SYNC), env, case.python, "gunicorn")
+    lives(case, lambda number: gunicorn_words(version, SYNC), len(case.pythons), env, case.python)
 
 
 # ---------------------------------------------------------------- uWSGI
@@ -466,7 +465,7 @@ def uwsgi_recycled(case):
 
 
 def uwsgi_lives(case):
-    LIVES(case, lambda number: uwsgi_words(case.python, number) + MASTER, None, None, "uWSGI")
+    lives(case, lambda number: uwsgi_words(case.python, number) + MASTER, len(UWSGIS))
 
 
 # ---------------------------------------------------------------- uvicorn, Celery, pytest-xdist
@@ -502,7 +501,8 @@ def celery_churn(case):
             return lines_left(server.socket + ".queue/done")
         server.wait_for("the first task", done)
         server.note_sizes()
-        server.wait_for("the last task", lambda: len(done()) == count, 120)
+        for some in range(1, count + 1):
+            server.wait_for("task %d" % some, lambda some=some: len(done()) >= some)
         server.burnt.update({int(pid): 60 for pid in done()})
         server.note_sizes()
         server.send(signal.SIGTERM)

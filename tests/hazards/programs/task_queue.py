@@ -15,7 +15,7 @@ BROKER = os.path.join(FOLDER, "broker")
 os.makedirs(BROKER, exist_ok=True)
 
 app = celery.Celery("task_queue", broker="filesystem://")
-app.conf.update(task_ignore_result=True, worker_prefetch_multiplier=1, broker_connection_retry_on_startup=True,
+app.conf.update(task_ignore_result=True, worker_prefetch_multiplier=1, broker_connection_retry_on_startup=True, worker_proc_alive_timeout=60,
                 broker_transport_options={"data_folder_in": BROKER, "data_folder_out": BROKER, "polling_interval": 0.02,
                                           "control_folder": os.path.join(FOLDER, "control")})
 
