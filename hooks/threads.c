@@ -111,7 +111,7 @@ static struct thread *take_new(void)
 
 static void reset(struct thread *record)
 {
-    record->adopted = false;
+    record->adopted = record->beside = false;
     record->tid = 0;
     record->start = NULL;
     record->arg = NULL;
@@ -161,7 +161,7 @@ static void finish(struct thread *record, uint64_t ns, uint64_t cpu)
 {
     record->ended_ns = ns;
     record->ended_cpu = cpu;
-    if (!record->adopted)
+    if (record->beside)
         atomic_fetch_sub(&alive, 1);
     atomic_store_explicit(&record->state, THREAD_ENDED, memory_order_release);
 }
@@ -214,6 +214,7 @@ int threads_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)
     }
     record->start = start;
     record->arg = arg;
+    record->beside = true;
     atomic_fetch_add(&alive, 1);
     atomic_fetch_add(&left, 1);
     atomic_store_explicit(&record->state, THREAD_BORN, memory_order_release);
@@ -405,7 +406,6 @@ static void keep_self(struct thread *record)
     record->born_ns = clock_now();
     record->born_cpu = clock_self();
     atomic_store(&record->state, THREAD_LIVE);
-    atomic_store(&alive, adopted ? 0 : 1);
 }
 
 /* All that were ever taken read as zeros from now on. */

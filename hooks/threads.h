@@ -40,6 +40,7 @@ struct thread {
     _Atomic uint64_t birth;      /* birth number, from 1; new at every BORN/adoption */
     _Atomic uint32_t next_free;
     bool adopted;                /* not born through our pthread_create */
+    bool beside;                 /* one of threads_alive() */
 
     pid_t tid;                   /* valid from LIVE on */
     void *(*start)(void *);      /* what pthread_create was given, else NULL */
@@ -103,7 +104,8 @@ uint64_t threads_births(void);                   /* changes when a thread is bor
 void threads_end(struct thread *record, uint64_t ns, uint64_t cpu); /* an adopted thread's tid is gone */
 void threads_release(struct thread *record);     /* ENDED -> FREE */
 
-uint32_t threads_alive(void);                    /* of those born through us and not at their end */
+uint32_t threads_alive(void);                    /* beside the process's first, or the one left of a fork: of those born
+                                                    through us and not at their end */
 uint64_t threads_without_record(void);
 
 /* [fork, child] Only the calling thread is left: its record (if any) stays LIVE

@@ -301,12 +301,12 @@ static int child_is_right(void)
     for (uint32_t i = 0; i < self->space_size; i++)
         if (self->space[i] != 0)
             return 2;
-    if (threads_alive() != 1 || count(THREAD_FREE) != threads_high() - 1)
+    if (threads_alive() != 0 || count(THREAD_FREE) != threads_high() - 1)
         return 3;
     pthread_t thread;
     if (threads_create(&thread, NULL, nothing, NULL) != 0 || pthread_join(thread, NULL) != 0)
         return 4;
-    return count(THREAD_ENDED) == 1 ? 0 : 5;
+    return count(THREAD_ENDED) == 1 && threads_alive() == 0 ? 0 : 5;
 }
 
 static void *fork_in_thread(void *arg)
