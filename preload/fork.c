@@ -32,6 +32,8 @@ enum {
     CALLBACK_FRAMES = 64  /* frames of what is called around a fork */
 };
 
+typedef _Atomic uint32_t counter;
+
 /* Where Python stands in its call of os.fork: the frame, and the instruction in it. */
 struct place {
     uintptr_t frame, instruction;
@@ -43,14 +45,19 @@ static struct {
     void (*on_child)(void);
     pid_t pid;
     uint64_t start_us;
-    _Atomic uint32_t *children;  /* page shared with our children: those without a sample */
-    _Atomic(_Atomic uint32_t *) of_parent; /* our parent's, while it counts us */
-    bool was_running, joined;    /* at the fork that is under way */
+    _Atomic(counter *) children; /* page shared with our children: those without a sample */
+    counter *above;              /* that of the process that counts us, or did */
+    _Atomic bool counted;        /* there, now */
+    _Atomic bool sampled;        /* our first sample was taken */
     struct place forking;        /* the call of os.fork after which the sampler comes back; 0: any time */
     _Atomic bool start_wanted;   /* a sampler is to be started by the next pending call */
 } state;
 
-static __thread pid_t forking_tid; /* what the thread that forks is in the parent */
+/* At the fork that this thread is about to make: two may do so at once. */
+static __thread struct {
+    pid_t tid; /* of this thread, in the parent */
+    bool was_running, joined;
+} forking;
 
 /* --- the sampler comes back --- */
 
@@ -140,6 +147,71 @@ static void want_sampler(void)
     post_start();
 }
 
+/* --- counting children --- */
+
+/* Before the first fork: what is shared cannot be had later. */
+static void make_page(void)
+{
+    counter *none = NULL;
+    if (atomic_load(&state.children))
+        return;
+    void *page = mmap(NULL, sizeof(counter), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (page != MAP_FAILED && !atomic_compare_exchange_strong(&state.children, &none, (counter *)page))
+        munmap(page, sizeof(counter)); /* another thread forks as well */
+}
+
+/* [fork, child] A process without a sample shows no count: the one above it, that
+ * counts it, counts its children too. One page is inherited on, the other is of no
+ * more use here. */
+static void join_count(void)
+{
+    counter *mine = atomic_load(&state.children), *unused = mine;
+    if (!atomic_load(&state.counted)) {
+        unused = state.above;
+        state.above = mine;
+    }
+    if (unused)
+        munmap((void *)unused, sizeof(counter));
+    atomic_store(&state.children, NULL);
+    atomic_store(&state.sampled, false);
+    atomic_store(&state.counted, forking.was_running && state.above);
+    if (atomic_load(&state.counted))
+        atomic_fetch_add(state.above, 1);
+}
+
+/* True when it was counted. */
+static bool leave_count(void)
+{
+    bool counted = atomic_exchange(&state.counted, false); /* an exec and a first sample may meet */
+    if (counted)
+        atomic_fetch_sub(state.above, 1);
+    return counted;
+}
+
+void fork_first_sample(void)
+{
+    atomic_store(&state.sampled, true);
+    leave_count();
+}
+
+static __thread bool left_for_exec; /* by this thread */
+
+void fork_before_exec(void)
+{
+    left_for_exec = leave_count();
+}
+
+void fork_after_exec(void)
+{
+    if (!left_for_exec)
+        return;
+    left_for_exec = false;
+    atomic_fetch_add(state.above, 1);
+    atomic_store(&state.counted, true);
+    if (atomic_load(&state.sampled)) /* meanwhile */
+        leave_count();
+}
+
 /* --- the handlers --- */
 
 static bool is_single_threaded(void)
@@ -160,30 +232,20 @@ static bool runs_python(void)
     return false;
 }
 
-static void make_page(void)
-{
-    void *page;
-    if (state.children)
-        return;
-    page = mmap(NULL, sizeof *state.children, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (page != MAP_FAILED)
-        state.children = page;
-}
-
 static void prepare(void)
 {
     int saved = errno;
-    state.joined = false;
-    state.was_running = false;
-    forking_tid = task_tid();
+    forking.tid = task_tid();
+    forking.joined = false;
+    forking.was_running = false;
     if (fork_owns_process()) {
         log_flush();
         loop_notice_end();
         make_page();
-        state.was_running = loop_is_running() || atomic_load(&state.start_wanted);
+        forking.was_running = loop_is_running() || atomic_load(&state.start_wanted);
         if (loop_is_running() && state.target->layout.minor >= WARNS_FROM_MINOR && is_single_threaded() &&
             runs_python())
-            state.joined = loop_pause(clock_now() + WAIT_MS * 1000000ull);
+            forking.joined = loop_pause(clock_now() + WAIT_MS * 1000000ull);
     }
     errno = saved;
 }
@@ -191,7 +253,7 @@ static void prepare(void)
 static void parent(void)
 {
     int saved = errno;
-    if (state.joined) {
+    if (forking.joined) {
         note_call_of_fork();
         want_sampler();
     }
@@ -216,7 +278,7 @@ static void child(void)
     int saved = errno;
     state.pid = real_pid();
     state.start_us = clock_epoch_us();
-    states_postfork_child(state.target, forking_tid, pthread_self());
+    states_postfork_child(state.target, forking.tid, pthread_self());
     loop_postfork_child();
     farewell_postfork_child();
     codes_postfork_child();
@@ -227,12 +289,8 @@ static void child(void)
     mem_postfork_child();
     state.forking = (struct place){0};
     atomic_store(&state.start_wanted, false);
-    atomic_store(&state.of_parent, NULL);
-    if (state.was_running) {
-        atomic_store(&state.of_parent, state.children);
-        if (state.children)
-            atomic_fetch_add(state.children, 1);
-        state.children = NULL;
+    join_count();
+    if (forking.was_running) {
         if (state.on_child)
             state.on_child();
         want_sampler();
@@ -253,28 +311,10 @@ void fork_step_back(void)
     start_again();
 }
 
-/* --- counting children --- */
-
-static void leave_parents_count(void)
-{
-    _Atomic uint32_t *count = atomic_exchange(&state.of_parent, NULL); /* an exec and a first sample may meet */
-    if (count)
-        atomic_fetch_sub(count, 1);
-}
-
-void fork_first_sample(void)
-{
-    leave_parents_count();
-}
-
-void fork_before_exec(void)
-{
-    leave_parents_count();
-}
-
 uint64_t fork_children_without_sample(void)
 {
-    return state.children ? atomic_load(state.children) : 0;
+    counter *children = atomic_load(&state.children);
+    return children ? atomic_load(children) : 0;
 }
 
 uint64_t fork_start_us(void)

@@ -34,10 +34,13 @@ int fork_start(const struct py_target *target);
 /* [sampler] The process has taken its first sample: its parent need not count it. */
 void fork_first_sample(void);
 
-/* [interposer] The process image is about to be replaced: likewise. */
+/* [interposer] The process image is about to be replaced: likewise; and it was not.
+ * Async-signal-safe; not in a vfork child. */
 void fork_before_exec(void);
+void fork_after_exec(void);
 
-/* Forked children that ended without a sample (or have none yet). */
+/* Forked children that ended without a sample (or have none yet), and what these
+ * forked in turn. */
 uint64_t fork_children_without_sample(void);
 
 /* When this process began: of the fork, or of the image. Microseconds since the epoch. */

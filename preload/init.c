@@ -358,8 +358,10 @@ void init_before_exec(void)
 
 void init_after_exec(void)
 {
-    if (init_is_active() && fork_owns_process())
-        farewell_take_back();
+    if (!init_is_active() || !fork_owns_process())
+        return;
+    farewell_take_back();
+    fork_after_exec();
 }
 
 static _Atomic uint64_t waited_ns; /* at the end, so far */
