@@ -27,6 +27,7 @@ enum {
     SLOWER = 8,           /* an idle tick comes so much of its interval later than the one before: ticks that came apart
                              faster would fall into step with a program of two waits, and miss the short one */
     RESEAL_SECONDS = 5,   /* until a window that could not be sealed is tried again */
+    EXEC_SECONDS = 5,     /* after a window that was sealed for an exec: another exec seals none */
     HASTE_MS = 2,         /* between two ticks while asyncio is being imported */
     POLL_SOON_MS = 1,     /* looking for the runtime: in the first second ... */
     POLL_LATE_MS = 50,    /* ... and later */
@@ -50,6 +51,7 @@ static struct {
     uint64_t sampling_ns;          /* since when the runtime is sampled; 0: not now */
     uint64_t described_ns;
     uint64_t alone_ns;             /* when it was last asked whether other threads are left */
+    uint64_t sealed_for_exec_ns;   /* 0: never. The image is still the same, so that exec failed */
     uint64_t window_end_ns;        /* when the open window is to be sealed */
     uint64_t process_cpu, own_cpu; /* at the last tick */
     uint64_t window_process_cpu, window_own_cpu, own_cpu_before; /* at the window's start; of earlier threads of ours */
@@ -453,6 +455,22 @@ static void last_tick(void)
     options.output->describe(loop.profile, &loop.window);
 }
 
+/* A program that tries one exec after the other would leave a window for each: then
+ * the window's live files stay as they are, whole, and say how the process ended
+ * should it end. */
+static void last_before_exec(void)
+{
+    uint64_t before = loop.sealed_for_exec_ns;
+    if (before && clock_now() - before < EXEC_SECONDS * SECOND) {
+        loop.window.ended = "exec";
+        last_tick();
+        loop.window.ended = "open";
+    } else {
+        end_window("exec", MAYBE_NEXT);
+        loop.sealed_for_exec_ns = clock_now();
+    }
+}
+
 /* Answers what was asked; false: the thread leaves. */
 static bool answer(uint32_t asked)
 {
@@ -460,7 +478,7 @@ static bool answer(uint32_t asked)
         if (asked & LOOP_EXIT)
             end_life("exit");
         else if (asked & LOOP_EXEC)
-            end_window("exec", MAYBE_NEXT);
+            last_before_exec();
         else if (asked & LOOP_LAST_TICK)
             last_tick();
         if (loop.sampling_ns && asked & LOOP_PAUSE) {

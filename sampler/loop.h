@@ -69,7 +69,8 @@ int loop_start(void);
 enum loop_request {
     LOOP_LAST_TICK = 1, /* one more tick, everything on disk */
     LOOP_EXIT = 2,      /* that, and the end: window sealed, thread leaves */
-    LOOP_EXEC = 4,      /* one more tick, window sealed; goes on if the exec fails */
+    LOOP_EXEC = 4,      /* one more tick, window sealed (once in a while: execs that fail come in rows);
+                           goes on if the exec fails */
     LOOP_PAUSE = 8      /* files put aside, thread leaves at once; loop_start comes back */
 };
 
