@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""forks: forks again and again while two threads burn through ever new stacks.
+"""forks: forks again and again while threads burn through ever new stacks.
 
-    forks.py COUNT
+    forks.py COUNT [THREADS]
 
 Every third child ends at once, the others burn 20 and 60 ms. Each child notes
 its own CPU time; the parent how each one ended. One thread that hangs hangs all:
@@ -50,7 +50,10 @@ def child(kind):
 
 def main():
     count, lives, ended, pending = int(sys.argv[1]), [], [], []
-    threads = [threading.Thread(target=wander, args=(lives,)) for _ in range(2)]
+    burners = int(sys.argv[2]) if len(sys.argv) > 2 else 2
+    if burners > 2:
+        sys.setswitchinterval(0.0005)  # or this thread would wait for all the others after each fork
+    threads = [threading.Thread(target=wander, args=(lives,)) for _ in range(burners)]
     for thread in threads:
         thread.start()
     for n in range(count):
