@@ -311,6 +311,8 @@ void fork_step_back(void)
     start_again();
 }
 
+/* --- what others ask --- */
+
 uint64_t fork_children_without_sample(void)
 {
     counter *children = atomic_load(&state.children);
