@@ -269,9 +269,16 @@ def daemon():
 
 # ---------------------------------------------------------------- exec
 
+def ignored():
+    with open("/proc/thread-self/status", encoding="utf-8") as f:
+        return [line for line in f if line.startswith("SigIgn")]
+
+
 def exec_fails():
     """Every form, for every reason; the process lives on as before."""
     lib = library()
+    signal.signal(signal.SIGURG, signal.SIG_IGN)  # what the next image would inherit
+    kernels = ignored()
     errors = (ctypes.c_int * 16)()
     folder = tempfile.mkdtemp()
     garbage = os.path.join(folder, "garbage")
@@ -284,6 +291,7 @@ def exec_fails():
         count = lib.exec_all(path.encode(), argv, searching, errors)
         got = set(errors[:count]) - {errno.EINVAL}  # fexecve, where there is no file
         need(got == set(right), path, len(argument), got)
+        need(ignored() == kernels, path, len(argument), ignored(), kernels)
 
     def all_of_them():
         expect("/nonexistent/program", b"x", 1, errno.ENOENT)
