@@ -13,6 +13,7 @@
 #include "output/metadata.h"
 #include "output/spool.h"
 #include "preload/fork.h"
+#include "preload/program.h"
 #include "preload/python.h"
 
 enum { TAGS_MAX = 64, SHOWN_MAX = 40, SHOWN_BYTES = 6144, PROGRAM_BYTES = 4096, HOST_BYTES = 256 };
@@ -30,43 +31,9 @@ static struct {
 
 /* --- what the process is --- */
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash && slash[1] ? slash + 1 : path;
-}
-
-/* Options of the interpreter whose value is the next word. */
-static bool takes_value(const char *option)
-{
-    return strcmp(option, "-W") == 0 || strcmp(option, "-X") == 0 || strcmp(option, "--check-hash-based-pycs") == 0;
-}
-
-/* The words of the command line that name the program: executable and script or
- * module, or "-c"; nothing of what is given to it. */
-static bool is_program_word(const char *word, const char *before, bool *found, bool first)
-{
-    if (first)
-        return true;
-    if (*found)
-        return false;
-    if (before && strcmp(before, "-m") == 0)
-        return *found = true;
-    if (strcmp(word, "-c") == 0 || strcmp(word, "-") == 0)
-        return *found = true;
-    if (strcmp(word, "-m") == 0)
-        return true;
-    if (word[0] != '-' && !(before && takes_value(before)))
-        return *found = true;
-    return false;
-}
-
 static void describe_program(void)
 {
     char line[PROGRAM_BYTES];
-    size_t used = 0;
-    const char *before = NULL;
-    bool found = false;
     ssize_t length = 0, got;
     int fd = spooling.config->argv == CONFIG_ARGV_NONE ? -1 : open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
     spooling.program[0] = '\0';
@@ -76,13 +43,7 @@ static void describe_program(void)
         length += got;
     close(fd);
     line[length] = '\0';
-    for (char *word = line; word < line + length; word += strlen(word) + 1) {
-        bool first = word == line;
-        if (spooling.config->argv == CONFIG_ARGV_FULL || is_program_word(word, before, &found, first))
-            used += log_format(spooling.program + used, sizeof spooling.program - used, "%s%s", first ? "" : " ",
-                               first ? base_name(word) : word);
-        before = word;
-    }
+    program_describe(line, (size_t)length, spooling.config->argv == CONFIG_ARGV_FULL, spooling.program, sizeof spooling.program);
 }
 
 static void describe_settings(void)
