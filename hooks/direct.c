@@ -107,6 +107,7 @@ int stat(const char *path, struct stat *status) { return fstatat(AT_FDCWD, path,
 int fchmod(int fd, mode_t mode) { return (int)call3(SYS_fchmod, fd, mode, 0); }
 int flock(int fd, int operation) { return (int)call3(SYS_flock, fd, operation, 0); }
 int mkdir(const char *path, mode_t mode) { return (int)call3(SYS_mkdir, (long)path, mode, 0); }
+int mkdirat(int directory, const char *path, mode_t mode) { return (int)call3(SYS_mkdirat, directory, (long)path, mode); }
 int unlinkat(int directory, const char *path, int flags) { return (int)call3(SYS_unlinkat, directory, (long)path, flags); }
 ssize_t readlink(const char *path, char *text, size_t size) { return call3(SYS_readlink, (long)path, (long)text, (long)size); }
 

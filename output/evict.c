@@ -287,15 +287,27 @@ static void lock_mend(int lock)
         fchmod(lock, 0600);
 }
 
+/* Another user's, who would hold it for ever, or a second name of another file of
+ * ours, which we would write to: where everybody may write, anybody may have put it
+ * there. */
+static bool is_our_lock(int lock)
+{
+    struct stat status;
+    return fstat(lock, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() && status.st_nlink == 1;
+}
+
 static int lock_open(int directory)
 {
-    int lock = openat(directory, SPOOL_LOCK_NAME, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+    int lock = openat(directory, SPOOL_LOCK_NAME, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600), error = -EACCES;
     if (lock < 0)
-        return -EACCES;
-    lock_mend(lock);
-    if (flock(lock, LOCK_EX | LOCK_NB) == 0)
-        return lock;
-    int error = errno == EWOULDBLOCK ? -EAGAIN : -EACCES;
+        return error;
+    if (is_our_lock(lock)) {
+        lock_mend(lock);
+        if (flock(lock, LOCK_EX | LOCK_NB) == 0)
+            return lock;
+        if (errno == EWOULDBLOCK)
+            error = -EAGAIN;
+    }
     close(lock);
     return error;
 }

@@ -32,13 +32,13 @@ void place_free(struct place *place)
 /* The umask is the whole process's, so it is not touched, and may have left us no
  * right to what we made: then by way of /proc (of this thread, whose descriptors
  * are its own). A link that took the directory's place is not followed. */
-static int mode_set(const char *path, mode_t mode)
+static int mode_set(int above, const char *name, mode_t mode)
 {
     char link[48];
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int fd = openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     bool readable = fd >= 0;
     if (!readable)
-        fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        fd = openat(above, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return -errno;
     log_format(link, sizeof link, "/proc/thread-self/fd/%d", fd);
@@ -52,7 +52,7 @@ static void parent_make(const char *path)
 {
     struct stat status;
     if (mkdir(path, 0755) == 0 && stat(path, &status) == 0 && (status.st_mode & 0700) != 0700)
-        mode_set(path, (status.st_mode & 0777) | 0700);
+        mode_set(AT_FDCWD, path, (status.st_mode & 0777) | 0700);
 }
 
 /* Makes what is missing above it. */
@@ -71,17 +71,51 @@ static void parents_make(const char *path)
     }
 }
 
-static int directory_make(const char *path)
+/* The directory above path, and the name in it. */
+static int parent_open(const char *path, const char **name)
+{
+    char above[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    size_t length = (size_t)(slash - path);
+    if (length >= sizeof above)
+        return -ENAMETOOLONG;
+    memcpy(above, path, length);
+    strcpy(above + length, length ? "" : "/");
+    *name = slash + 1;
+    int fd = open(above, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+/* Below one parent that is held, or whoever owns one of the folders above could have
+ * us change the mode of another. */
+static int directory_make_in(int parent, const char *name)
 {
     mode_t mode = geteuid() == 0 ? 01733 : 0700;
-    if (mkdir(path, mode) != 0) {
-        if (errno != ENOENT)
-            return errno == EEXIST ? 0 : -errno;
+    if (mkdirat(parent, name, mode) != 0)
+        return errno == EEXIST ? 0 : -errno;
+    return mode_set(parent, name, mode);
+}
+
+static int directory_make(const char *given)
+{
+    char path[PATH_MAX];
+    const char *name;
+    size_t length = strlen(given);
+    if (length >= sizeof path)
+        return -ENAMETOOLONG;
+    memcpy(path, given, length + 1);
+    while (length > 1 && path[length - 1] == '/')
+        path[--length] = '\0';
+    int parent = parent_open(path, &name);
+    if (parent == -ENOENT) {
         parents_make(path);
-        if (mkdir(path, mode) != 0)
-            return errno == EEXIST ? 0 : -errno;
+        parent = parent_open(path, &name);
     }
-    return mode_set(path, mode);
+    if (parent < 0)
+        return parent;
+    int made = directory_make_in(parent, name);
+    close(parent);
+    return made;
 }
 
 int place_open(struct place *place)
