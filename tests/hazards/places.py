@@ -222,7 +222,7 @@ REFUSED = [(call, "", (), True) for call in QUIETLY] + [
     ("futex", WAITS, (), True),
     ("renameat", "", ("spool directory",), True),  # the open window's files stay
     ("fchmod", "", ("spool directory",), True),
-    ("mkdir", "", ("spool directory",), False),
+    ("mkdirat", "", ("spool directory",), False),
     ("pwrite64", "", ("spool directory",), False),
     ("openat", CREATES, ("spool directory",), False),
     ("clock_gettime", THREAD_CLOCKS, ("CPU clocks",), False),
