@@ -139,9 +139,19 @@ def test_environment_is_the_callers_plus_ours():
     odd = {"discovery.type": "one\ntwo", "rate": "kept", "x-y": "", "PATH": os.environ["PATH"], "ar": "1"}
     got = subprocess.run([WRAPPER, "-q", "env", "-0"], env=odd, stdout=subprocess.PIPE, timeout=60).stdout
     got = dict(entry.split("=", 1) for entry in got.decode().rstrip("\0").split("\0"))
-    ours = {name for name in got if name.startswith("APROF_") or name == "LD_PRELOAD"}
+    ours = {name for name in got if name.startswith("APROF_") or name in ("LD_PRELOAD", "ASAN_OPTIONS")}
     same({name: got[name] for name in got if name not in ours and name not in ("_", "SHLVL")}, odd, "environment")
     same(got["LD_PRELOAD"], LIBRARY, "LD_PRELOAD")
+
+
+def test_what_other_tools_need_is_added_to_theirs():
+    order, room = "verify_asan_link_order=0", "glibc.rtld.optional_static_tls=4096"
+    audit = {"LD_AUDIT": "/no/such/auditor.so"}
+    for given, name, wanted in (({}, "ASAN_OPTIONS", order), ({"ASAN_OPTIONS": "a=1"}, "ASAN_OPTIONS", "a=1:" + order),
+                                ({"ASAN_OPTIONS": "verify_asan_link_order=1"}, "ASAN_OPTIONS", "verify_asan_link_order=1"),
+                                ({}, "GLIBC_TUNABLES", None), (audit, "GLIBC_TUNABLES", room),
+                                (dict(audit, GLIBC_TUNABLES="glibc.malloc.check=0"), "GLIBC_TUNABLES", "glibc.malloc.check=0:" + room)):
+        same(words_of(run("-q", "env", env=given)).get(name), wanted, "%s with %r" % (name, given))
 
 
 def test_ignored_signals_stay_ignored():
