@@ -88,6 +88,7 @@ class Server:
         self.answers = collections.defaultdict(collections.Counter)  # what for: answers and failures
         self.burnt = collections.Counter()  # pid: milliseconds
         self.descriptors, self.mappings = [], []
+        self.place = ""  # before every path
         self.marks = 0
         self.run = h.Run(words, name if preload else name + "-without", preload=preload, env=env, cwd=PROGRAMS, **options)
         self.pid = self.run.popen.pid
@@ -104,7 +105,7 @@ class Server:
         """"200" and the like, or "cut"."""
         connection = UnixConnection(self.socket)
         try:
-            connection.request("GET", path)
+            connection.request("GET", self.place + path)
             response = connection.getresponse()
             body = response.read().split()
             if response.status == 200:
@@ -308,9 +309,10 @@ def gunicorn_words(version, options, application="web:application"):
     return ["-m", "gunicorn", "-b", "unix:SOCKET", "--graceful-timeout", "20"] + control + options + [application]
 
 
-def usual(number, reload=Server.reload):
+def usual(number, reload=Server.reload, place=""):
     """Asked, reloaded, asked, ended by this signal."""
     def plan(server):
+        server.place = place
         server.ready()
         server.ask(8)
         if reload:
@@ -426,22 +428,28 @@ def gunicorn_lives(case):
 
 UWSGI = rb"(?:s|Res)pawned uWSGI worker \d+ \((?:and the only\) \()?(?:new )?pid: (\d+)"
 MASTER = ["--master", "--processes", "2"]
+MOUNTS = ["--mount", "/a=web.py", "--mount", "/b=web.py", "--manage-script-name"]  # each in an interpreter of its own
 
 
-def uwsgi_words(python, number=signal.SIGTERM):
+# Every other worker gets to say it before it is buried, be we there or not.
+SUBINTERPRETERS = rb"remaining subinterpreters|Python runtime state: finalizing"
+
+
+def uwsgi_words(python, number=signal.SIGTERM, application=("--wsgi-file", "web.py")):
     """It embeds the Python of its Debian, and no other. SIGTERM ends it only when it
     is told so, and then SIGQUIT reloads it."""
     plugin = "%s/usr/lib/uwsgi/plugins/python%d%d_plugin.so" % ((python.root,) + python.version)
     if not os.path.exists(plugin) or (not python.prefix and not python.words[-1].startswith("/usr/bin/")):
         raise h.Skip("no uWSGI with this Python")
-    return python.prefix + ["uwsgi", "--plugin", "python3", "--http-socket", "SOCKET", "--wsgi-file", "web.py", "--need-app"] + \
+    return python.prefix + ["uwsgi", "--plugin", "python3", "--http-socket", "SOCKET", "--need-app", *application] + \
         (["--die-on-term"] if number == signal.SIGTERM else [])
 
 
-def uwsgi_once(case, options, number, wrapped=False, reload=Server.reload, alone=False):
-    pair = both(case, usual(number, reload), uwsgi_words(case.python, number) + options, python=None, wrapper=WRAPPER if wrapped else None)
+def uwsgi_once(case, options, number, wrapped=False, reload=Server.reload, alone=False, place="", **application):
+    words = uwsgi_words(case.python, number, **application) + options
+    pair = both(case, usual(number, reload, place), words, python=None, wrapper=WRAPPER if wrapped else None)
     if pair:
-        judge(case, pair, cut=number != signal.SIGTERM, summary=wrapped)
+        judge(case, pair, SUBINTERPRETERS, number != signal.SIGTERM, summary=wrapped)
         workers = [] if alone else named(pair[0].result, UWSGI)
         account(case, pair[0].result, workers, pair[0].server.burnt, "burn_request", images=2 if reload else 1)
 
@@ -576,6 +584,7 @@ HAZARDS = [
     Hazard("servers.uwsgi-threads", uwsgi(MASTER + ["--enable-threads", "--threads", "2"], signal.SIGQUIT, reload=None), UWSGIS),
     Hazard("servers.uwsgi-skip-atexit", uwsgi(MASTER + ["--skip-atexit", "--lazy-apps"], signal.SIGTERM, reload=None), UWSGIS),
     Hazard("servers.uwsgi-alone", uwsgi([], signal.SIGINT, reload=None, alone=True), UWSGIS),
+    Hazard("servers.uwsgi-interpreters", uwsgi(MASTER, signal.SIGTERM, reload=None, place="/b", application=MOUNTS), UWSGIS),
     Hazard("servers.uwsgi-recycled", uwsgi_recycled, UWSGIS),
     Hazard("servers.uwsgi-lives", uwsgi_lives, UWSGIS),
     Hazard("servers.uvicorn", uvicorn, ("3.11.2", "3.15")),
