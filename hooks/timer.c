@@ -6,6 +6,7 @@
  */
 #include "hooks/timer.h"
 #include "hooks/raw.h"
+#include "hooks/real.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -121,6 +122,39 @@ void timer_postfork_child(void)
 {
     atomic_store(&armed, 0);
     atomic_store(&refused, 0);
+}
+
+/* --- the application's --- */
+
+static const int signals_of[] = {[ITIMER_REAL] = SIGALRM, [ITIMER_VIRTUAL] = SIGVTALRM, [ITIMER_PROF] = SIGPROF};
+
+static bool is_set(const struct itimerval *timer)
+{
+    return timer->it_value.tv_sec || timer->it_value.tv_usec;
+}
+
+void timer_hold(struct timer_held *held)
+{
+    const struct itimerval none = {{0, 0}, {0, 0}};
+    for (int which = ITIMER_REAL; which <= ITIMER_PROF; which++) {
+        struct itimerval *left = &held->left[which];
+        struct sigaction action;
+        *left = none;
+        if (raw2(SYS_getitimer, which, (long)left) != 0 || !is_set(left))
+            continue;
+        if (real_sigaction(signals_of[which], NULL, &action) != 0 || action.sa_handler != SIG_DFL ||
+            raw3(SYS_setitimer, which, (long)&none, (long)left) != 0)
+            *left = none;
+    }
+}
+
+/* Unless somebody set it anew meanwhile. */
+void timer_let_go(const struct timer_held *held)
+{
+    struct itimerval now;
+    for (int which = ITIMER_REAL; which <= ITIMER_PROF; which++)
+        if (is_set(&held->left[which]) && raw2(SYS_getitimer, which, (long)&now) == 0 && !is_set(&now))
+            raw3(SYS_setitimer, which, (long)&held->left[which], 0);
 }
 
 uint32_t timer_armed(void)

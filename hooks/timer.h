@@ -18,6 +18,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/time.h> /* struct itimerval */
 #include <sys/types.h>
 
 #define TIMER_SIGNAL SIGURG
@@ -39,6 +40,16 @@ void *timer_cookie(const siginfo_t *info);
 
 /* After fork the child has none of its parent's timers. */
 void timer_postfork_child(void);
+
+/* [interposer] At the end of the process, while it waits for us: the application's
+ * own timers of setitimer(2) whose signal would kill stand still. Python takes its
+ * handlers away before it ends, and what is left of the process must not get longer
+ * by our wait and the CPU time that we use in it. Async-signal-safe. */
+struct timer_held {
+    struct itimerval left[3]; /* ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF; zero: goes on */
+};
+void timer_hold(struct timer_held *held);
+void timer_let_go(const struct timer_held *held);
 
 /* How many are armed now, and how often the limit refused one. */
 uint32_t timer_armed(void);

@@ -371,7 +371,10 @@ void init_last_words(enum loop_request request)
     int saved = errno;
     if (init_is_active() && fork_owns_process()) {
         uint64_t begin = clock_now(), waited = atomic_load(&waited_ns);
+        struct timer_held held;
+        timer_hold(&held);
         ask_for_the_last(request, begin + (waited < END_WAIT_NS ? END_WAIT_NS - waited : 0));
+        timer_let_go(&held);
         atomic_fetch_add(&waited_ns, clock_now() - begin);
         log_flush();
     }

@@ -179,6 +179,37 @@ START_TEST(a_forked_child_has_no_timer)
 }
 END_TEST
 
+static _Atomic int alarms;
+static void on_alarm(int signo) { alarms++; }
+
+START_TEST(timers_that_would_kill_stand_still_while_held)
+{
+    const struct itimerval soon = {{0, 10000}, {0, 10000}}, none = {{0, 0}, {0, 0}};
+    struct itimerval now;
+    struct timer_held held;
+    signal(SIGALRM, SIG_DFL); /* not Check's */
+    ck_assert_int_eq(setitimer(ITIMER_REAL, &soon, NULL), 0);
+    timer_hold(&held);
+    for (uint64_t until = clock_now() + 50000000; clock_now() < until;)
+        usleep(5000);
+    timer_let_go(&held);
+    ck_assert_int_eq(getitimer(ITIMER_REAL, &now), 0);
+    ck_assert(now.it_value.tv_usec > 0 && now.it_value.tv_usec <= 10000);
+    ck_assert_int_eq(now.it_interval.tv_usec, 10000);
+
+    signal(SIGALRM, on_alarm);
+    alarms = 0;
+    timer_hold(&held); /* nothing that would kill */
+    for (uint64_t until = clock_now() + 2000000000; clock_now() < until && !alarms;)
+        usleep(5000);
+    ck_assert_int_gt(alarms, 0);
+    setitimer(ITIMER_REAL, &none, NULL);
+    timer_let_go(&held);
+    ck_assert_int_eq(getitimer(ITIMER_REAL, &now), 0);
+    ck_assert_int_eq(now.it_value.tv_usec, 0);
+}
+END_TEST
+
 Suite *suite_timer(void)
 {
     Suite *suite = suite_create("timer");
@@ -193,6 +224,7 @@ Suite *suite_timer(void)
     tcase_add_test(tests, an_eighth_of_the_limit_is_used_and_no_more);
     tcase_add_test(tests, bad_threads_and_cookies_are_refused);
     tcase_add_test(tests, a_forked_child_has_no_timer);
+    tcase_add_test(tests, timers_that_would_kill_stand_still_while_held);
     suite_add_tcase(suite, tests);
     return suite;
 }
