@@ -164,29 +164,6 @@ static _Atomic int mode;                /* written by [loader] and [sampler], re
 static enum guard_reader asked;         /* written once, in guard_start */
 static bool started;                    /* likewise */
 
-/* SIGSEGV and SIGBUS of the instructions above. Signals that somebody sent
- * (si_code <= 0; faulthandler raises again like this) are not faults of ours,
- * wherever they arrive. */
-static bool guard_caught(int signo, siginfo_t *info, void *ucontext)
-{
-    greg_t *pc = &((ucontext_t *)ucontext)->uc_mcontext.gregs[REG_RIP];
-    if (info->si_code <= 0 || *pc < (greg_t)guard_begin || *pc >= (greg_t)guard_end)
-        return false;
-    *pc = (greg_t)guard_landing;
-    return true;
-}
-
-static int claim_both(void)
-{
-    int error = sigaction_claim(SIGSEGV, guard_caught);
-    if (error != 0)
-        return error;
-    error = sigaction_claim(SIGBUS, guard_caught);
-    if (error != 0)
-        sigaction_release(SIGSEGV);
-    return error;
-}
-
 /* The mode that fits the reader asked for, now that faults are caught or not. */
 static enum mode mode_for(bool caught)
 {
@@ -202,10 +179,82 @@ static bool are_caught(void)
     return sigaction_in_force(SIGSEGV) && sigaction_in_force(SIGBUS);
 }
 
-/* [interposer] The kernel is about to ignore them: it kills for a fault. */
+/* [interposer] The kernel is about to ignore them, or we to block them: it kills for a fault. */
 static void stop_copying(void)
 {
     atomic_store(&mode, mode_for(false));
+}
+
+/* Our own thread: */
+static _Atomic int own_thread;          /* its tid, 0: none yet */
+static _Atomic bool own_blocks;         /* it blocks SIGSEGV and SIGBUS; written by it alone */
+static _Atomic bool given_back;         /* ... because one of them waits for a thread of the application */
+
+static const uint64_t both = 1ull << (SIGSEGV - 1) | 1ull << (SIGBUS - 1); /* as the kernel has masks */
+
+static bool is_own_thread(void)
+{
+    return (int)raw0(SYS_gettid) == atomic_load_explicit(&own_thread, memory_order_relaxed);
+}
+
+static void own_mask(bool blocks)
+{
+    raw4(SYS_rt_sigprocmask, blocks ? SIG_BLOCK : SIG_UNBLOCK, (long)&both, 0, sizeof both);
+    atomic_store(&own_blocks, blocks);
+}
+
+/* [own thread, in the handler] Back to the process, with its sender; the mask is
+ * blocked at once and stays so after our return. What kill(2) says of itself only
+ * the kernel may say, so it then comes as if by sigqueue(3). */
+static void give_back(int signo, siginfo_t *info, ucontext_t *context)
+{
+    own_mask(true);
+    sigaddset(&context->uc_sigmask, SIGSEGV);
+    sigaddset(&context->uc_sigmask, SIGBUS);
+    atomic_store(&given_back, true);
+    stop_copying();
+    if (raw3(SYS_rt_sigqueueinfo, real_pid(), signo, (long)info) == 0)
+        return;
+    info->si_code = SI_QUEUE;
+    raw3(SYS_rt_sigqueueinfo, real_pid(), signo, (long)info);
+}
+
+/* SIGSEGV and SIGBUS of the instructions above. Signals that somebody sent
+ * (si_code <= 0; faulthandler raises again like this) are not faults of ours,
+ * wherever they arrive; on our own thread they end a copy that was under way. */
+static bool guard_caught(int signo, siginfo_t *info, void *ucontext)
+{
+    greg_t *pc = &((ucontext_t *)ucontext)->uc_mcontext.gregs[REG_RIP];
+    bool copying = *pc >= (greg_t)guard_begin && *pc < (greg_t)guard_end;
+    if (info->si_code <= 0) {
+        if (!is_own_thread())
+            return false;
+        give_back(signo, info, ucontext);
+    } else if (!copying)
+        return false;
+    if (copying)
+        *pc = (greg_t)guard_landing;
+    return true;
+}
+
+/* Whether one of them still waits to be taken: pending for the process, as our own
+ * thread sees what it blocks. */
+static bool is_taken(void)
+{
+    uint64_t pending = 0;
+    raw2(SYS_rt_sigpending, (long)&pending, sizeof pending);
+    return !(pending & both);
+}
+
+static int claim_both(void)
+{
+    int error = sigaction_claim(SIGSEGV, guard_caught);
+    if (error != 0)
+        return error;
+    error = sigaction_claim(SIGBUS, guard_caught);
+    if (error != 0)
+        sigaction_release(SIGSEGV);
+    return error;
 }
 
 int guard_start(enum guard_reader reader)
@@ -218,17 +267,38 @@ int guard_start(enum guard_reader reader)
     return error;
 }
 
-void guard_recheck(void)
+static void switch_to(enum mode next)
 {
-    int next;
-    if (!started || asked == GUARD_SYSCALL)
-        return;
-    next = mode_for(are_caught());
-    if (next == atomic_load(&mode))
+    if ((int)next == atomic_load(&mode))
         return;
     atomic_store(&mode, next);
-    if (next == COPYING && !are_caught()) /* stop_copying came in between */
+    if (next == COPYING && (!are_caught() || atomic_load(&given_back))) /* since a moment ago */
         stop_copying();
+}
+
+void guard_recheck(void)
+{
+    if (!started)
+        return;
+    if (atomic_load(&given_back) && is_own_thread() && is_taken())
+        atomic_store(&given_back, false);
+    enum mode next = mode_for(asked != GUARD_SYSCALL && are_caught() && !atomic_load(&given_back));
+    if (next == COPYING && atomic_load(&own_blocks)) {
+        if (!is_own_thread())
+            return; /* it must not block them by then: at its own next tick */
+        own_mask(false);
+    }
+    switch_to(next);
+    if (!guard_in_force() && !atomic_load(&own_blocks) && is_own_thread())
+        own_mask(true);
+}
+
+void guard_own_thread(void)
+{
+    atomic_store(&own_blocks, false); /* as it was made */
+    atomic_store(&given_back, false);
+    atomic_store(&own_thread, (int)raw0(SYS_gettid));
+    guard_recheck();
 }
 
 /* The pid is asked each time: it is another one after a fork. */

@@ -65,6 +65,12 @@ bool guard_store(uint64_t *dst, uint64_t value);
  * accordingly, both ways. */
 void guard_recheck(void);
 
+/* [sampler] At the start of our own thread, which leaves SIGSEGV and SIGBUS
+ * unblocked while faults are caught. One that is sent to the process and that all
+ * other threads block would be ours to take: it goes back to where it came from,
+ * and we block it, reading by system call, until somebody has taken it. */
+void guard_own_thread(void);
+
 /* True while faults are caught by us: then threads may walk themselves in their
  * CPU ticks. */
 bool guard_in_force(void);

@@ -513,6 +513,7 @@ static void run(void *unused)
     options.descriptors(loop.own_table);
     task_unshare_root();
     task_drop_capabilities();
+    guard_own_thread();
     loop.due_ns = clock_now();
     loop.looking_ns = loop.due_ns;
     if (!loop.started_ns)

@@ -6,6 +6,7 @@
 
 #include <check.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -233,6 +234,60 @@ START_TEST(a_program_that_ignores_faults_is_read_by_system_call)
 }
 END_TEST
 
+static _Atomic int own_step;
+
+/* A thread of ours: rechecks at each tick, until told to leave. */
+static void *own(void *unused)
+{
+    sigset_t all;
+    sigfillset(&all);
+    sigdelset(&all, SIGSEGV);
+    sigdelset(&all, SIGBUS);
+    pthread_sigmask(SIG_SETMASK, &all, NULL);
+    guard_own_thread();
+    for (own_step = 1; own_step == 1; usleep(1000))
+        guard_recheck();
+    return NULL;
+}
+
+START_TEST(what_is_sent_to_the_process_is_not_taken_by_our_thread)
+{
+    sigset_t faults, pending;
+    siginfo_t info;
+    pthread_t thread;
+    uint64_t word, value = 7;
+    union sigval sent = {.sival_int = 77};
+    sigemptyset(&faults);
+    sigaddset(&faults, SIGSEGV);
+    sigaddset(&faults, SIGBUS);
+    ck_assert_int_eq(guard_start(GUARD_AUTO), 0);
+    pthread_create(&thread, NULL, own, NULL);
+    while (own_step != 1)
+        usleep(1000);
+    ck_assert(guard_in_force());
+    pthread_sigmask(SIG_BLOCK, &faults, NULL);
+    for (int i = 0; i < 20; i++) {
+        int signo = i % 2 ? SIGBUS : SIGSEGV;
+        i % 3 ? sigqueue(getpid(), signo, sent) : kill(getpid(), signo); /* our thread alone does not block it */
+        while (guard_in_force())
+            usleep(100);
+        usleep(3000); /* some of its ticks */
+        ck_assert(!guard_in_force());
+        ck_assert(guard_word((uintptr_t)&value, &word));
+        sigpending(&pending);
+        ck_assert(sigismember(&pending, signo));
+        ck_assert_int_eq(sigwaitinfo(&faults, &info), signo);
+        ck_assert(i % 3 == 0 || info.si_value.sival_int == 77);
+        ck_assert_int_eq(info.si_pid, getpid());
+        ck_assert_int_eq(info.si_code, SI_QUEUE);
+        while (!guard_in_force()) /* and back */
+            usleep(100);
+    }
+    own_step = 2;
+    pthread_join(thread, NULL);
+}
+END_TEST
+
 START_TEST(copy_only_reader_fails_when_bypassed)
 {
     struct kernel_action ours, none = {0};
@@ -307,6 +362,7 @@ Suite *suite_guard(void)
     if (!UNDER_TSAN) { /* the kernel's handler is its own then, and signals are delivered later */
         tcase_add_test(tests, a_raw_system_call_around_us_switches_the_reader_and_back);
         tcase_add_test(tests, nothing_is_copied_while_faults_are_ignored);
+        tcase_add_test(tests, what_is_sent_to_the_process_is_not_taken_by_our_thread);
         tcase_add_test(tests, a_program_that_ignores_faults_is_read_by_system_call);
         tcase_add_test(tests, copy_only_reader_fails_when_bypassed);
         tcase_add_test(tests, faults_recover_inside_a_signal_handler);
