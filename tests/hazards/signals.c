@@ -11,6 +11,7 @@
 #include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -765,4 +766,64 @@ void waits_end(void)
     feeding = false;
     pthread_join(feeder, NULL);
     msgctl(queue, IPC_RMID, NULL);
+}
+
+/* ---- SIGURG of the application, beside ours ---- */
+
+static _Atomic int urgent, strangers, timed;
+
+static void on_urgent(int signo, siginfo_t *info, void *context)
+{
+    if (info->si_code == SI_TKILL && info->si_pid == getpid())
+        urgent++;
+    else if (info->si_code == SI_TIMER && info->si_value.sival_int == 77)
+        timed++;
+    else
+        strangers++;
+}
+
+static void hear_urgent(void)
+{
+    struct sigaction act = {.sa_sigaction = on_urgent, .sa_flags = SA_SIGINFO | SA_RESTART};
+    sigaction(SIGURG, &act, NULL);
+    urgent = strangers = timed = 0;
+}
+
+/* One after the other to a thread, each waited for: how many never came. */
+int urgent_lost(unsigned long thread, int times)
+{
+    struct timespec begin, now;
+    int lost = 0;
+    hear_urgent();
+    for (int i = 1; i <= times; i++) {
+        int before = urgent;
+        clock_gettime(CLOCK_MONOTONIC, &begin);
+        pthread_kill((pthread_t)thread, SIGURG);
+        do {
+            sched_yield();
+            clock_gettime(CLOCK_MONOTONIC, &now);
+        } while (urgent == before && now.tv_sec - begin.tv_sec < 3);
+        lost += urgent == before;
+    }
+    return lost;
+}
+
+int urgent_strangers(void)
+{
+    return strangers;
+}
+
+/* A timer of the application that sends SIGURG: its signals are the application's. How many came, -1: also others. */
+int urgent_timed(int times)
+{
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGURG, .sigev_value.sival_int = 77};
+    struct itimerspec period = {{0, 1000000}, {0, 1000000}};
+    timer_t timer;
+    hear_urgent();
+    if (timer_create(CLOCK_MONOTONIC, &event, &timer) != 0 || timer_settime(timer, 0, &period, NULL) != 0)
+        return -2;
+    while (timed < times)
+        burn(1000000);
+    timer_delete(timer);
+    return strangers ? -1 : timed >= times;
 }

@@ -96,6 +96,60 @@ def crash(case):
                 case.check(b"Fatal Python error: " in result.err and b"signals_c.py" in result.err, "no report: %r", result.err[-200:])
 
 
+def in_python(case, what, *arguments, tries=1):
+    """A part of signals_py.py says what it says without us, to the letter."""
+    words = words_of("signals_py.py", hazard.need_library("signals"), what, *arguments)
+    result = case.program(words, settings=FAST, tries=tries)
+    other = case.without(words, 60, {"python": case.python}) if result else None
+    if other:
+        case.judge(other.status, 0, "without us", other.err)
+        for name in ("out", "err"):
+            ours, theirs = getattr(result, name), getattr(other, name)
+            case.check(ours == theirs, "std%s says %r, without us %r", name, ours[-300:], theirs[-300:])
+
+
+def handlers(case):
+    in_python(case, "handlers", tries=180)
+
+
+def faulthandlers(case):
+    in_python(case, "faults", tries=24)
+
+
+def loops(case):
+    in_python(case, "loops", tries=60)
+    in_python(case, "wakeups", tries=20)
+
+
+def waits(case):
+    in_python(case, "waits", tries=50)
+    in_python(case, "deaf", tries=60)
+
+
+def urgent(case):
+    """The application's SIGURG is its own: sent to threads that are ticked, and by timers of its own."""
+    times = 20000 if case.long else 100
+    in_python(case, "urgent", times, tries=2 * times)
+
+
+def timers(case):
+    in_python(case, "timers", tries=15)
+
+
+def last_timer(case):
+    """Our wait at the end does not make it likelier that a timer of the application kills."""
+    killed = 0
+    for _ in range(4):
+        result = h.run(words_of("signals_py.py", hazard.need_library("signals"), "last"), case.name, python=case.python)
+        case.tried()
+        if result.status == 128 + 14:
+            killed += 1
+        else:
+            case.judge(result.status, 0, "last", result.err)
+            case.account(h.Spool(result.spool), [result.pid])
+    case.check(killed <= 1, "%d of 4 were killed; without us next to none", killed)  # the machine may be slow once
+
+
 HAZARDS = [
     Hazard("signals.actions", matrix),
     Hazard("signals.actions-raw", matrix_raw),
@@ -103,4 +157,11 @@ HAZARDS = [
     Hazard("signals.actions-chain", chain),
     Hazard("signals.actions-end-99", take),
     Hazard("signals.crash", crash),
+    Hazard("signals.handlers", handlers),
+    Hazard("signals.faulthandler", faulthandlers),
+    Hazard("signals.loops", loops),
+    Hazard("signals.waits", waits),
+    Hazard("signals.urgent", urgent),
+    Hazard("signals.timers", timers),
+    Hazard("signals.timers-last", last_timer),
 ]
