@@ -5,9 +5,12 @@ cannot be profiled there costs one line.
 Most rows run through build/hazards/place, which takes something away and becomes the
 program; what it does once and for all Pythons alike is tried on the oldest and newest.
 """
+import glob
 import os
 import re
+import shutil
 import subprocess
+import time
 
 import hazard
 from hazard import Hazard, h
@@ -450,6 +453,195 @@ def enters_pid_namespace(case):
         lives(case, [], python, words=["-c", code], says=["cannot be started"] if python.version >= (3, 12) else ())
 
 
+# ---------------------------------------------------------------- control groups
+
+class Group:
+    """A control group of one kind, version 1 or 2, with these files written; Skip where none can be made."""
+
+    def __init__(self, kind, **files):
+        hazard.need_root()
+        self.path = None
+        for base in ("/sys/fs/cgroup/" + kind, "/sys/fs/cgroup"):
+            path = os.path.join(base, "aprof-hazard-%d" % os.getpid())
+            try:
+                os.mkdir(path)
+            except OSError:
+                continue
+            self.path = path
+            if all(self._write(name.replace("__", "."), value) for name, value in files.items()
+                   if os.path.exists(os.path.join(path, name.replace("__", ".")))) and os.path.exists(os.path.join(path, "cgroup.procs")):
+                if any(os.path.exists(os.path.join(path, name.replace("__", "."))) for name in files):
+                    return
+            self.remove()
+        raise h.Skip("no control group of %s can be made" % kind)
+
+    def _write(self, name, value):
+        try:
+            with open(os.path.join(self.path, name), "w", encoding="ascii") as f:
+                f.write(value)
+            return True
+        except OSError:
+            return False
+
+    def launcher(self):
+        return shell("echo $$ >%s/cgroup.procs" % self.path)
+
+    def remove(self):
+        if self.path:
+            for _ in range(50):
+                try:
+                    os.rmdir(self.path)
+                    break
+                except OSError:
+                    time.sleep(0.1)
+        self.path = None
+
+
+def few_processes(case):
+    """A control group that lets one process start no thread: one line."""
+    group = Group("pids", pids__max="1")
+    try:
+        lives(case, group.launcher(), case.pythons[0], says=["a thread of our own"], sampled=False)
+    finally:
+        group.remove()
+
+
+def cpu_quota(case):
+    """A fifth of a CPU: the application takes as long as without us; the sum is right, ticks come late and are counted."""
+    group = Group("cpu", cpu__cfs_period_us="100000", cpu__cfs_quota_us="20000", cpu__max="20000 100000")
+    python, took = case.pythons[0], []
+    words = python.prefix + group.launcher() + [python.words[-1], "-c", BUSY % 0.3]
+    try:
+        for _ in range(3 if case.long else 1):
+            result = case.program(words, python=None)
+            took.append((result.wall, case.without(words, 60, {}).wall))
+            process = h.Spool(result.spool).one()
+            case.check(250000 < process.total("cpu") < 400000, "cpu %d us of 300,000", process.total("cpu"))
+            due, taken, missed = (process.counter("ticks", what) for what in ("due", "taken", "missed"))
+            case.check(0 <= due - taken - missed <= 1, "%d ticks due, %d taken, %d missed", due, taken, missed)
+    finally:
+        group.remove()
+    ours_, theirs = (min(column) for column in zip(*took))
+    case.check(ours_ < 1.25 * theirs + 0.2, "%.2f s, without us %.2f s", ours_, theirs)  # 0.2: two periods of the quota
+
+
+# ---------------------------------------------------------------- where the library is
+
+def installed(folder):
+    """A tree of scripts/aprof-run and its library in this folder; the script."""
+    for name in ("scripts", "build"):
+        os.makedirs(os.path.join(folder, name))
+    for name in ("scripts/aprof-run", "build/libaprof.so", "build/aprof-settings", "Makefile"):
+        shutil.copy(os.path.join(h.REPO, name), os.path.join(folder, name))
+    return os.path.join(folder, "scripts", "aprof-run")
+
+
+def library_paths(case):
+    """A path that LD_PRELOAD cannot hold, a library that may not be mapped: a line of the wrapper, and no word of the loader."""
+    python = case.pythons[0]
+    for name in ("a b", "a:b", "a$LIB", "a${ORIGIN}b"):
+        wrapper = installed(os.path.join(h.fresh_folder("paths"), name))
+        lives(case, [wrapper], python, preload=False, says=["cannot be preloaded"], sampled=False)
+    folder = h.fresh_folder("noexec")
+    place_ = os.path.join(folder, "noexec")
+    os.mkdir(place_)
+    if os.geteuid() == 0 and subprocess.run(["mount", "-t", "tmpfs", "-o", "noexec,size=32m", "tmpfs", place_], stderr=subprocess.DEVNULL).returncode == 0:
+        try:
+            wrapper = installed(place_)
+            lives(case, ["sh", wrapper], python, preload=False, says=["settings are not checked", "the loader says"], sampled=False)
+        finally:
+            subprocess.run(["umount", "-l", place_])
+    # a relative way to it, and children in other folders
+    code = "import os, subprocess, sys\nif len(sys.argv) == 1: subprocess.run([sys.executable, '-c', %r], cwd='/')\n" % BUSY.__mod__(0.1) + DONE
+    folder = h.fresh_folder("relative")
+    result = case.program([os.path.relpath(h.WRAPPER, folder), "-q", "-o", "spool", "--", *python.words, "-c", code], python=None, preload=False, folder=folder,
+                          spooled=False)
+    case.check(len(h.Spool(result.spool).processes) == 2, "%d processes, not 2", len(h.Spool(result.spool).processes))
+
+
+def library_goes(case):
+    """Its file is replaced, as an installation does it, or removed, in mid-run: what runs goes on."""
+    for python in edges(case):
+        folder = h.fresh_folder("goes")
+        library = os.path.join(folder, "libaprof.so")
+        shutil.copy(h.LIBRARY, library)
+        code = BUSY % 0.05 + "import os\nopen(%r, 'w').write('not a library')\nos.rename(%r, %r)\n" % (library + "2", library + "2", library) + \
+            BUSY % 0.05 + "os.unlink(%r)\n" % library + "child = os.fork()\nif not child: os._exit(0)\nassert os.waitpid(child, 0)[1] == 0\n" + DONE
+        lives(case, [], python, words=["-c", code], env={"LD_PRELOAD": library}, folder=folder, own_pid=False, sampled=False)
+        case.check(total(h.Spool(os.path.join(folder, "spool"))) > 150000, "cpu %d us of 200,000", total(h.Spool(os.path.join(folder, "spool"))))
+
+
+# ---------------------------------------------------------------- programs
+
+NOT_PYTHON = (["ls", "/"], ["env"], ["bash", "-c", "for i in 1 2 3; do echo $i | cat; done; exit 3"], ["perl", "-e", "print qq(x\\n); exit 4"],
+              ["git", "--version"], ["sh", "-c", "echo no >&2; kill -TERM $$"], ["sh", "-c", "ls /proc/self/task | wc -l"],
+              ["sh", "-c", "exec 0<&- 1<&- 2<&-; true"], ["busybox", "ls", "/"], ["awk", "BEGIN { print 1 }"])
+
+
+def not_python(case):
+    """Other programs: nothing of ours is there: no file, no word, no thread."""
+    for words in NOT_PYTHON:
+        if not shutil.which(words[0]):
+            continue
+        settings = {"APROF_RATE": "abc", "APROF_LOG": "debug"}
+        result = case.program(words, expect=None, twin=words[0] != "env", python=None, spooled=False, settings=settings)
+        case.check(not os.path.exists(result.spool) and not glob.glob(os.path.join(result.folder, "*")), "%s left %s", words, os.listdir(result.folder))
+        case.check(b"aprof: " not in result.err, "%s: %r", words, result.err)
+
+
+def static_parent(case):
+    """A static program, which the loader never sees, starts Python."""
+    for python in edges(case):
+        lives(case, place("parent"), python, own_pid=False)
+
+
+def packed(case):
+    """A zipapp; a virtual environment; PYTHONHOME."""
+    for python in edges(case):
+        folder = h.fresh_folder("packed")
+        os.mkdir(os.path.join(folder, "app"))
+        with open(os.path.join(folder, "app", "__main__.py"), "w", encoding="ascii") as f:
+            f.write("def work():\n    " + (BUSY % 0.1).replace("\n", "\n    ") + "\nwork()\nprint('done')\n")
+        done = subprocess.run(python.words + ["-m", "zipapp", "app"], cwd=folder, stderr=subprocess.PIPE, env=h.clean_environment())
+        if case.check(done.returncode == 0, "zipapp: %s", h.tail(done.stderr)):
+            result = lives(case, [], python, words=["app.pyz"], folder=folder)
+            case.check(any("app.pyz" in (f.path or "") for p in h.Spool(result.spool) for frames, _ in p.stacks("cpu") for f in frames), "no frame of app.pyz")
+        lives(case, [], python, env={"PYTHONHOME": python.ask("import sys; print(sys.prefix)")})
+        if not python.prefix:
+            venv = os.path.join(h.fresh_folder("venv"), "venv")
+            subprocess.run(python.words + ["-m", "venv", "--without-pip", venv], check=True, env=h.clean_environment())
+            lives(case, [os.path.join(venv, "bin", "python"), "-c", DONE], python, words=())
+
+
+DIES = """
+import ctypes, os, signal, time
+out, into = os.pipe()
+os.set_blocking(out, False)
+def child():
+    assert ctypes.CDLL(None).prctl(1, signal.SIGUSR1, 0, 0, 0) == 0
+    assert signal.sigtimedwait([signal.SIGUSR1], 20)
+    try: os.write(1, os.read(out, 5))
+    except BlockingIOError: os.write(1, b"before")
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+if os.fork() == 0:
+    child()
+    os._exit(0)
+for _ in range(10):
+    if os.fork() == 0: os._exit(0)
+    os.wait()
+end = time.process_time() + 0.1
+while time.process_time() < end: pass
+os.write(into, b"after")
+os._exit(0)
+"""
+
+
+def parents_death(case):
+    """PR_SET_PDEATHSIG comes when the parent ends, not when our thread in it goes and comes at forks."""
+    for python in edges(case):
+        lives(case, [], python, words=["-c", DIES], out=b"after", own_pid=False, sampled=False)
+
+
 HAZARDS = [
     Hazard("places.empty_environment", empty_environment),
     Hazard("places.interpreter_options", interpreter_options),
@@ -476,4 +668,12 @@ HAZARDS = [
     Hazard("places.namespaces", namespaces, each=False),
     Hazard("places.enters_namespaces", enters_namespaces),
     Hazard("places.enters_pid_namespace", enters_pid_namespace, each=False),
+    Hazard("places.few_processes", few_processes, each=False),
+    Hazard("places.cpu_quota", cpu_quota, each=False, beside=False),
+    Hazard("places.library_paths", library_paths, each=False),
+    Hazard("places.library_goes", library_goes, each=False),
+    Hazard("places.not_python", not_python, each=False),
+    Hazard("places.static_parent", static_parent, each=False),
+    Hazard("places.packed", packed, each=False),
+    Hazard("places.parents_death", parents_death, each=False),
 ]
