@@ -252,11 +252,12 @@ def loop_closing():
         return len(tasks)
     loop = asyncio.new_event_loop()
     say(loop.run_until_complete(main()))
-    loop.run_until_complete(loop.shutdown_asyncgens())
-    for task in asyncio.all_tasks(loop):
+    tasks = asyncio.all_tasks(loop)
+    for task in tasks:
         task.cancel()
-    loop.run_until_complete(asyncio.sleep(0))
-    loop.close()
+    say(len(loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))))
+    loop.run_until_complete(loop.shutdown_asyncgens())
+    atexit.register(loop.close)
 
 
 def fork_under_way():
@@ -276,6 +277,55 @@ def fork_under_way():
     begun.wait()
     burn()
     os._exit(12)
+
+
+# ---------------------------------------------------------------- a sampler without CPU
+
+def starve_sampler():
+    """Our thread gets what two busy processes on one processor leave over: nothing.
+    Without the profiler there is no such thread, but the same load."""
+    import subprocess
+    place = max(os.sched_getaffinity(0))
+    load = [sys.executable, "-S", "-c", "import os, time\nos.sched_setaffinity(0, {%d})\nend = time.monotonic() + 1\n"
+            "while time.monotonic() < end: pass" % place]
+    for _ in range(2):
+        subprocess.Popen(load, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env={})
+    for name in os.listdir("/proc/self/task"):
+        with open("/proc/self/task/%s/comm" % name) as comm:
+            if comm.read() == "aprof\n":
+                os.sched_setaffinity(int(name), {place})
+                os.sched_setscheduler(int(name), os.SCHED_IDLE, os.sched_param(0))
+    burn()
+
+
+def when():
+    """The last thing that it says: how long waits of 20 ms are here, and when it began to end."""
+    waits = []
+    for _ in range(5):
+        begin = time.monotonic()
+        time.sleep(0.02)
+        waits.append(time.monotonic() - begin)
+    print("%.6f" % sorted(waits)[2])
+    say("%.6f" % time.monotonic())
+
+
+def starved__exit():
+    starve_sampler()
+    when()
+    os._exit(14)
+
+
+def starved_exit():
+    end = libc().exit
+    starve_sampler()
+    when()
+    end(15)
+
+
+def starved_exec():
+    starve_sampler()
+    when()
+    os.execv("/bin/true", ["true"])
 
 
 # ---------------------------------------------------------------- signals
