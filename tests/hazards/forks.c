@@ -114,6 +114,55 @@ int handler_result(int *wrong)
     return handler_forks;
 }
 
+/* --- what others spend around a fork ---
+ *
+ * Preloaded behind the profiler, this library's constructor runs before the
+ * profiler's: of the handlers that it registers, prepare runs after all others and
+ * parent before them. Those of watch_forks, registered last, are the other end. */
+
+enum { WATCHED = 4096 };
+static long watched[WATCHED];
+static int watched_count = -1; /* not watching */
+static struct timespec mark;
+
+static void mark_now(void)
+{
+    clock_gettime(CLOCK_MONOTONIC, &mark);
+}
+
+static void add_since_mark(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (watched_count >= 0 && watched_count < WATCHED)
+        watched[watched_count] += (now.tv_sec - mark.tv_sec) * 1000000000 + now.tv_nsec - mark.tv_nsec;
+}
+
+static void end_of_parent(void)
+{
+    add_since_mark();
+    watched_count++;
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+    pthread_atfork(add_since_mark, mark_now, NULL);
+}
+
+void watch_forks(void)
+{
+    watched_count = 0;
+    pthread_atfork(mark_now, end_of_parent, NULL);
+}
+
+/* Nanoseconds, a fork each; how many. */
+int watched_forks(long *spent, int most)
+{
+    int count = watched_count < most ? watched_count : most;
+    memcpy(spent, watched, (size_t)count * sizeof *spent);
+    return count;
+}
+
 /* --- storms --- */
 
 static _Atomic int storm_over;
@@ -174,15 +223,19 @@ void storm_begin(const char *library)
 }
 
 /* How many of the three did anything. */
-int storm_end(void)
+int storm_busy(void)
 {
     int busy = 0;
-    storm_over = 1;
-    for (int i = 0; i < 3; i++)
-        pthread_join(storm_threads[i], NULL);
     for (int i = 0; i < 3; i++)
         busy += storm_rounds[i] > 0;
     return busy;
+}
+
+void storm_end(void)
+{
+    storm_over = 1;
+    for (int i = 0; i < 3; i++)
+        pthread_join(storm_threads[i], NULL);
 }
 
 /* --- vfork and exec --- */

@@ -223,11 +223,13 @@ def in_storms(count):
     importer = threading.Thread(target=import_often, args=(over,))
     lib.storm_begin(sys.argv[3].encode())
     importer.start()
+    while lib.storm_busy() < 3:
+        time.sleep(0.001)
     for n in range(int(count)):
         child(os.fork, home_in_a_storm, n & 63)
     over.set()
     importer.join()
-    need(lib.storm_end() == 3, "a storm did nothing")
+    lib.storm_end()
 
 
 def without_spool():
@@ -492,23 +494,25 @@ def hash_until(over):
 
 
 def pause(count, others):
-    """How long os.fork keeps its caller, in microseconds, each time; beside threads that compute without the GIL."""
-    took, over = [], threading.Event()
+    """What others than Python and libc spend in the caller of os.fork, in microseconds,
+    each time; beside threads that compute without the GIL."""
+    lib, over = library(), threading.Event()
+    lib.watch_forks()
     threads = [threading.Thread(target=hash_until, args=(over,)) for _ in range(int(others))]
     for thread in threads:
         thread.start()
     for _ in range(int(count)):
-        burn(0.001)
-        began = time.perf_counter()
+        burn(0.002)
         pid = os.fork()
         if pid == 0:
             os._exit(0)
-        took.append(int((time.perf_counter() - began) * 1e6))
         os.waitpid(pid, 0)
     over.set()
     for thread in threads:
         thread.join()
-    leave({"pid": os.getpid(), "took": took})
+    spent = (ctypes.c_long * int(count))()
+    need(lib.watched_forks(spent, int(count)) == int(count), "not all were watched")
+    leave({"pid": os.getpid(), "spent": [ns // 1000 for ns in spent]})
 
 
 WHAT = {"threads": from_threads, "handler": from_handler, "c": from_c, "coroutine": from_coroutine, "storms": in_storms,
