@@ -217,7 +217,7 @@ static void *storm_create(void *arg)
 void storm_begin(const char *library)
 {
     static void *(*const runs[3])(void *) = {storm_malloc, storm_dlopen, storm_create};
-    storm_library = library;
+    storm_library = strdup(library);
     for (int i = 0; i < 3; i++)
         pthread_create(&storm_threads[i], NULL, runs[i], NULL);
 }
