@@ -100,7 +100,8 @@ static uintptr_t section_address(const unsigned char *file, size_t size, uintptr
 {
     const ElfW(Ehdr) *elf = (const void *)file;
     if (size < sizeof *elf || memcmp(elf->e_ident, ELFMAG, SELFMAG) != 0 || elf->e_shentsize != sizeof(ElfW(Shdr)) ||
-        elf->e_shoff > size || elf->e_shnum * sizeof(ElfW(Shdr)) > size - elf->e_shoff || elf->e_shstrndx >= elf->e_shnum)
+        elf->e_shoff % _Alignof(ElfW(Shdr)) != 0 || elf->e_shoff > size ||
+        elf->e_shnum * sizeof(ElfW(Shdr)) > size - elf->e_shoff || elf->e_shstrndx >= elf->e_shnum)
         return 0;
     const ElfW(Shdr) *sections = (const void *)(file + elf->e_shoff);
     const ElfW(Shdr) *names = &sections[elf->e_shstrndx];

@@ -5,6 +5,7 @@
  *
  * Input: version, births, ticks, seed, memory; then edits (tests/fuzz/image.h).
  */
+#include "hooks/log.h"
 #include "hooks/mem.h"
 #include "sampler/cpython/awaiters.h"
 #include "sampler/cpython/coros.h"
@@ -395,6 +396,7 @@ static void ask(struct scene *scene, const uint8_t *head)
     struct stacks stacks = {.profile = profile_new(), .paths = {.full = true}, .target = &scene->world.target};
     struct tasks_options options = {.target = &scene->world.target, .depth = DEPTH, .metric = true, .clock_precise = true, .creators = head[1] & 1, .hook = hook};
     started = started || codes_start() == 0;
+    log_set_level(LOG_QUIET);
     put_births(head[1]);
     reset_coros();
     reset_awaiters();
