@@ -3,7 +3,7 @@
  * asyncio: where it is found, tasks and futures, chains of coroutines, who awaits whom,
  * all tasks and glances at them, what they stand on, and a thread that runs one.
  *
- * Input: version, births, ticks, seed, memory; then edits (tests/fuzz/image.h).
+ * Input: version, births, ticks, seed and depth, memory; then edits (tests/fuzz/image.h).
  */
 #include "hooks/log.h"
 #include "hooks/mem.h"
@@ -16,7 +16,7 @@
 #include "tests/unit/fake_births.h"
 #include "tests/unit/fake_thread.h"
 
-enum { HEAD = 5, VERSIONS = AFTER_LAST_MINOR - FIRST_MINOR, TASKS = 18, DEPTH = 32, SLOTS = 32, ATTRIBUTES = 32, FUTURE_BYTES = 512 };
+enum { HEAD = 5, VERSIONS = AFTER_LAST_MINOR - FIRST_MINOR, TASKS = 18, DEPTH_MOST = 32, SLOTS = 32, ATTRIBUTES = 32, FUTURE_BYTES = 512 };
 #define MS 1000000ull
 
 enum { /* what may be read, at most */
@@ -339,14 +339,14 @@ static void hook(uintptr_t type, uintptr_t interp)
 }
 
 /* A thread that looks at itself. */
-static void ask_thread(struct stacks *stacks, struct tasks *tasks, uint64_t seed)
+static void ask_thread(struct stacks *stacks, struct tasks *tasks, uint32_t depth, uint64_t seed)
 {
-    struct stack_copy *copy = stacks_new_copy(DEPTH);
+    struct stack_copy *copy = stacks_new_copy(depth);
     if (!copy)
         return;
     image_allow(HANDLER_READS);
     stacks_capture(copy, stacks->target, FAKE_TSTATE_AT, seed);
-    FUZZ_HOLDS(copy->frames <= DEPTH && copy->task_frames <= copy->frames && copy->end != FRAMES_MORE);
+    FUZZ_HOLDS(copy->frames <= depth && copy->task_frames <= copy->frames && copy->end != FRAMES_MORE);
     image_allow(TICK_READS);
     if (stacks_is_whole(copy->end)) {
         stacks_resolve(stacks, copy);
@@ -365,7 +365,7 @@ static void ask_names(const struct fake_world *known)
     }
 }
 
-static void tick(struct tasks *tasks, struct stacks *stacks, uint8_t ticks, uint64_t seed)
+static void tick(struct tasks *tasks, struct stacks *stacks, uint32_t depth, uint8_t ticks, uint64_t seed)
 {
     struct tasks_thread thread = {.tstate = FAKE_TSTATE_AT, .interp = FAKE_INTERP_AT, .cpu = 1, .driver_sure = ticks & 1};
     struct window window = {0};
@@ -377,7 +377,7 @@ static void tick(struct tasks *tasks, struct stacks *stacks, uint8_t ticks, uint
         image_allow(TICK_READS);
         tasks_prepare(tasks, &thread, 1, stacks, now);
         tasks_tick(tasks, &thread, 1, stacks, &window, now, true);
-        ask_thread(stacks, tasks, seed + (uint64_t)i);
+        ask_thread(stacks, tasks, depth, seed + (uint64_t)i);
         if (ticks >> (5 + i) & 1) {
             profile_clear(stacks->profile, ticks & 1);
             if (ticks & 1)
@@ -394,7 +394,8 @@ static void ask(struct scene *scene, const uint8_t *head)
 {
     static bool started;
     struct stacks stacks = {.profile = profile_new(), .paths = {.full = true}, .target = &scene->world.target};
-    struct tasks_options options = {.target = &scene->world.target, .depth = DEPTH, .metric = true, .clock_precise = true, .creators = head[1] & 1, .hook = hook};
+    uint32_t depth = 1 + head[3] % DEPTH_MOST;
+    struct tasks_options options = {.target = &scene->world.target, .depth = depth, .metric = true, .clock_precise = true, .creators = head[1] & 1, .hook = hook};
     started = started || codes_start() == 0;
     log_set_level(LOG_QUIET);
     put_births(head[1]);
@@ -403,7 +404,7 @@ static void ask(struct scene *scene, const uint8_t *head)
     struct tasks *tasks = stacks.profile ? tasks_new(&options, 1000 * MS) : NULL;
     if (tasks) {
         stacks.unknown = profile_intern(stacks.profile, "[unknown]", 9, 0);
-        tick(tasks, &stacks, head[2], head[3]);
+        tick(tasks, &stacks, depth, head[2], head[3]);
         ask_names(&scene->world);
     }
     tasks_free(tasks);
@@ -416,7 +417,7 @@ static void ask(struct scene *scene, const uint8_t *head)
 
 static struct scene *scene_of(uint8_t version)
 {
-    static const uint8_t ordinary[HEAD] = {0, 0x9f, 0x1e, 1, 0xff};
+    static const uint8_t ordinary[HEAD] = {0, 0x9f, 0x1e, 0x1f, 0xff};
     struct scene *scene = &scenes[version % VERSIONS];
     if (scene->image)
         return scene;

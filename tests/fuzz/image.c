@@ -153,7 +153,7 @@ static void record(const struct region *region, size_t offset, size_t length)
 enum { WHERE_READ, WHERE_READ_TOO, WHERE_REGION, WHERE_ARENA, WHERES };
 enum {
     SET_WORD, SET_BYTE, SET_HALF, SET_POINTER, SET_POINTER_INTO, SET_POINTER_ENDLESS, SET_POINTER_ARENA, SET_SMALL, SET_COPY, SET_EXTREME,
-    SET_FILL, SET_BIT, SET_UNREADABLE, SET_SHORTER, SET_ADD, SET_POINTER_ODD, SETS
+    SET_FILL, SET_BIT, SET_UNREADABLE, SET_SHORTER, SET_ADD, SET_POINTER_ODD, SET_SELF, SET_NEIGHBOUR, SETS
 };
 
 static const uint64_t extremes[] = {
@@ -188,7 +188,7 @@ static bool place_of(const struct image_edit *edit, struct region **region, size
     }
 }
 
-static uint64_t value_of(const struct image_edit *edit, uint64_t before)
+static uint64_t value_of(const struct image_edit *edit, const struct region *edited, uint64_t before)
 {
     uint64_t v = edit->value;
     struct image_edit other = {.where = WHERE_READ, .place = (uint16_t)v};
@@ -200,6 +200,10 @@ static uint64_t value_of(const struct image_edit *edit, uint64_t before)
         return region_at(v);
     case SET_POINTER_INTO:
         return region_at(v) + (v >> 16 & 0xfff) * 8;
+    case SET_SELF: /* a circle */
+        return edited->address;
+    case SET_NEIGHBOUR: /* often an object of the same kind */
+        return region_at((uint64_t)(edited - now->regions) + now->count + v % 9 - 4);
     case SET_POINTER_ODD:
         return region_at(v) + (v >> 16 & 0xff);
     case SET_POINTER_ENDLESS:
@@ -239,7 +243,7 @@ static void apply(const struct image_edit *edit)
         return;
     region->changed = true;
     memcpy(&before, region->bytes + offset, region->length - offset < 8 ? region->length - offset : 8);
-    value = value_of(edit, before);
+    value = value_of(edit, region, before);
     switch (edit->what % SETS) {
     case SET_FILL:
         memset(region->bytes + offset, (int)(value & 0xff), region->length - offset);
