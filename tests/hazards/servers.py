@@ -530,8 +530,9 @@ def loops_in_suite(case):
     folder = h.fresh_folder(case.name)
     pids = os.path.join(folder, "pids")
     words = ["-m", "pytest", "-p", "xdist.plugin", "-p", "no:cacheprovider", "-q", "-n", "2", "loops_suite.py"]
-    result = case.program(words, env=dict(env, SUITE_PIDS=pids), folder=folder, cwd=PROGRAMS, tries=count, timeout=300)
-    other = h.run(words, case.name + "-without", python=case.python, preload=False, env=dict(env, SUITE_PIDS="/dev/null"), cwd=PROGRAMS)
+    result = case.program(words, env=dict(env, SUITE_PIDS=pids), folder=folder, cwd=PROGRAMS, tries=count, timeout=900)
+    other = h.run(words, case.name + "-without", python=case.python, preload=False, env=dict(env, SUITE_PIDS="/dev/null"), cwd=PROGRAMS,
+                  timeout=900)
     if result:
         case.compare(result, other)
         burnt = collections.Counter()
