@@ -574,7 +574,7 @@ def parents(case):
 UWSGIS = ("3.11.2", "3.14")
 
 HAZARDS = [
-    Hazard("servers.gunicorn-sync", gunicorn(SYNC, signal.SIGTERM)),
+    Hazard("servers.gunicorn-sync", gunicorn(SYNC, signal.SIGTERM), ("3.11.2", "3.12", "3.13.0", "3.14", "3.15")),
     Hazard("servers.gunicorn-gthread", gunicorn(GTHREAD, signal.SIGINT, wrapped=True, reload=None), ("3.11.2", "3.15")),
     Hazard("servers.gunicorn-preload", gunicorn(PRELOAD, signal.SIGQUIT), ("3.12", "3.14")),
     Hazard("servers.gunicorn-uvicorn", gunicorn(["-w", "2", "-k", "uvicorn.workers.UvicornWorker"], signal.SIGTERM, ("uvicorn.workers",),
