@@ -150,6 +150,55 @@ def last_timer(case):
     case.check(killed <= 1, "%d of 4 were killed; without us next to none", killed)  # the machine may be slow once
 
 
+def naive(case):
+    """Waiting calls in C that take EINTR for a failure: none is interrupted by our ticks."""
+    result = in_c(case, "naive", 60 if case.long else 1, tries=0, timeout=120)
+    if result:
+        case.tried(int(result.err or b"0"))
+        case.check(result.out == b"kinds 16 interrupted []\n", "interrupted: %r", result.out)
+        case.check(h.Spool(result.spool).one().counter("samples") > 20, "hardly a tick")
+
+
+# A profiled Python that has SIGURG ignored shows it as caught in /proc, so that is not looked at.
+IGNORED = r"""
+import re, signal
+bits = int(re.search(r"SigIgn:\s*(\w+)", open("/proc/self/status").read())[1], 16)
+print([n for n in (7, 11) if bits >> n - 1 & 1], [signal.getsignal(n) == signal.SIG_IGN for n in (7, 11, 23)], flush=True)
+"""
+# How a program makes another: what is ignored here is ignored there.
+ROADS = """
+import os, signal, subprocess, sys, time
+end = time.process_time() + 0.05
+while time.process_time() < end: sum(range(500))
+print([signal.getsignal(n) == signal.SIG_IGN for n in (7, 11, 23)])
+for n in (7, 11, 23): signal.signal(n, signal.SIG_IGN)
+words = [sys.executable, "-S", "-c", sys.argv[1]]
+shell = ["/bin/grep", "SigIgn", "/proc/self/status"]
+for options in ({}, {"close_fds": False, "restore_signals": False}):
+    print(subprocess.run(shell, stdout=subprocess.PIPE, **options).stdout, flush=True)
+for options in ({}, {"setsigdef": [7, 11, 23]}):
+    os.waitpid(os.posix_spawn(shell[0], shell, os.environ, **options), 0)
+os.waitpid(os.posix_spawn(words[0], words, os.environ), 0)
+try: os.execv("/nowhere", words)
+except OSError as error: print(error, [signal.getsignal(n) == signal.SIG_IGN for n in (7, 11, 23)], flush=True)
+os.kill(os.getpid(), 7); os.kill(os.getpid(), 11); os.kill(os.getpid(), 23)
+signal.signal(7, signal.SIG_DFL)
+os.execv(words[0], words)
+"""
+
+
+def ignored(case):
+    """What is ignored is ignored in the next image too, by every road; also what was so from the start."""
+    words = ["/bin/sh", "-c", "trap '' SEGV URG; exec \"$@\"", "sh"] + case.python.words + ["-c", ROADS, IGNORED]
+    result = case.program(words, python=None, tries=8, spooled=False)
+    other = case.without(words, 60, {"python": None})
+    if result and other:
+        case.check(result.out == other.out and other.out.count(b"True") > 5, "says %r, without us %r", result.out[-900:], other.out[-900:])
+        case.check(result.err == other.err, "stderr says %r", result.err[-300:])
+        processes = h.Spool(result.spool).by_pid(result.pid)
+        case.check(processes and any(p.counter("samples") for p in processes), "not sampled")
+
+
 HAZARDS = [
     Hazard("signals.actions", matrix),
     Hazard("signals.actions-raw", matrix_raw),
@@ -164,4 +213,6 @@ HAZARDS = [
     Hazard("signals.urgent", urgent),
     Hazard("signals.timers", timers),
     Hazard("signals.timers-last", last_timer),
+    Hazard("signals.eintr", naive),
+    Hazard("signals.exec-ignored", ignored),
 ]

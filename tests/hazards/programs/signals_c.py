@@ -95,6 +95,31 @@ def take():
     print("done")
 
 
+def naive():
+    """Waiting calls that take EINTR for a failure, in threads that compute in between, and beside some that only compute."""
+    kinds = lib.waits_begin(os.fsencode(os.path.join(os.environ.get("TMPDIR", "/tmp"), "aprof-naive-%d" % os.getpid())))
+    end, calls, wrong = time.monotonic() + float(sys.argv[3]), [0], []
+
+    def work(which):
+        for i in range(1000000):
+            if time.monotonic() > end:
+                return
+            kind = (which + i) % kinds
+            if lib.waits_run(kind, 2):
+                wrong.append(kind)
+            calls[0] += 2
+            busy(0.001)
+    threads = [threading.Thread(target=work, args=(4 * n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    lib.waits_end()
+    os.unlink("%s/aprof-naive-%d" % (os.environ.get("TMPDIR", "/tmp"), os.getpid()))
+    print("kinds", kinds, "interrupted", sorted(set(wrong)))
+    print(calls[0], file=sys.stderr)
+
+
 def crash():
     if "faulthandler" in sys.argv[4:]:
         faulthandler.enable()
