@@ -261,6 +261,25 @@ def killing_filters(case):
         case.check(not h.Spool(result.spool, strict=False).processes or total(h.Spool(result.spool, strict=False)) == 0, "a profile without a thread")
 
 
+def documented_calls():
+    """What README says that a filter which kills must allow."""
+    text = h.read_bytes(os.path.join(h.REPO, "README.md")).decode()
+    match = re.search(r"what Python makes without us:\s+`([a-z0-9_\s]+)`", text)
+    return match[1].split()
+
+
+def documented(case):
+    """A filter that kills for every system call but Python's own and those that README lists."""
+    hazard.need_programs("strace")
+    python = next(p for p in case.pythons if not p.prefix)
+    code = "import os\nchild = os.fork()\nif not child: os._exit(0)\nos.waitpid(child, 0)\n" + BUSY % 0.1 + "time.sleep(1)\n" + BUSY % 0.05 + "print('done')\n"
+    trace = os.path.join(h.fresh_folder("strace"), "trace")
+    subprocess.run(["strace", "-f", "-qq", "-o", trace, *python.words, "-c", code], stdout=subprocess.DEVNULL, env=h.clean_environment(), check=True)
+    needed = set(re.findall(r"^\d+\s+(\w+)\(", h.read_bytes(trace).decode("utf-8", "replace"), re.M)) | {"execve", "exit_group"}
+    items = ["allow:%d" % NR[call] for call in sorted(needed.union(documented_calls()) - {"process_vm_readv"})]
+    lives(case, place(*items), python, words=["-c", code], settings={"APROF_WINDOW": "1", "APROF_SPOOL": "1"}, own_pid=False, sampled=False)
+
+
 SANDBOX = """
 import ctypes, struct
 def install(call, verdict):
@@ -656,6 +675,7 @@ HAZARDS = [
     Hazard("places.refused_calls", refused_calls, each=False),
     Hazard("places.all_refused", all_refused, each=False),
     Hazard("places.killing_filters", killing_filters, each=False),
+    Hazard("places.documented_calls", documented, each=False),
     Hazard("places.sandbox_from_within", sandbox_from_within),
     Hazard("places.closed_descriptors", closed_descriptors),
     Hazard("places.shared_descriptors", shared_descriptors, each=False),
