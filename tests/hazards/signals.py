@@ -123,7 +123,7 @@ def loops(case):
 
 def waits(case):
     in_python(case, "waits", tries=50)
-    in_python(case, "deaf", tries=60)
+    in_python(case, "deaf", tries=30)
 
 
 def urgent(case):

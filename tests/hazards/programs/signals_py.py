@@ -149,9 +149,9 @@ def waits():
     libc = ctypes.CDLL(None, use_errno=True)
     busy(0.05)
     signal.pthread_sigmask(signal.SIG_BLOCK, OURS)  # of the others too, that none of them takes it
-    with Beside(2):
+    with Beside(1):
         for i in range(10):
-            busy(0.01)
+            busy(0.005)
             print(sorted(signal.sigpending()), signal.sigtimedwait(OURS, 0), end=" ")
             os.kill(os.getpid(), signal.SIGURG)
             print(signal.sigwait(OURS) == signal.SIGURG, end=" ")
@@ -163,7 +163,7 @@ def waits():
         wanted = (ctypes.c_uint64 * 16)(1 << signal.SIGURG - 1)
         fd = libc.signalfd(-1, ctypes.byref(wanted), os.O_NONBLOCK)
         for i in range(10):
-            busy(0.01)
+            busy(0.005)
             try:
                 os.read(fd, 128)
                 print("a stranger")
@@ -181,7 +181,7 @@ def deaf():
 
     def work():
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        for i in range(20):
+        for i in range(10):
             busy(0.005)
             found.extend(signal.sigpending())
     threads = [threading.Thread(target=work) for _ in range(3)]
