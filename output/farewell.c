@@ -42,6 +42,11 @@ void farewell_intend(enum farewell word)
     atomic_fetch_or(&intended, (unsigned)word);
 }
 
+bool farewell_is_due(void)
+{
+    return atomic_load(&intended) != 0;
+}
+
 const char *farewell_word(void)
 {
     return words[atomic_load(&intended)].text;

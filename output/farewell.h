@@ -42,6 +42,9 @@ void farewell_take_back(void);
  * does. Async-signal-safe. */
 void farewell_say(void);
 
+/* [sampler] Whether anything is. */
+bool farewell_is_due(void);
+
 /* [sampler] What is intended, as the metadata has it: "exit", "exec" or "open". */
 const char *farewell_word(void);
 

@@ -10,6 +10,7 @@
 #include "hooks/guard.h"
 #include "hooks/log.h"
 #include "hooks/real.h"
+#include "output/farewell.h"
 #include "output/metadata.h"
 #include "output/spool.h"
 #include "preload/fork.h"
@@ -147,8 +148,11 @@ static int written(int result)
     return result;
 }
 
+/* Who ends the process cannot tell them apart once we write, and says nothing then. */
 static struct spool *begin_writing(void)
 {
+    if (farewell_is_due())
+        farewell_say();
     atomic_store(&spooling.writing, spooling.spool != NULL);
     return spooling.spool;
 }

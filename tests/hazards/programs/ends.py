@@ -222,11 +222,11 @@ def loop_interrupted():
     import asyncio
 
     async def main():
+        asyncio.get_running_loop().call_later(0.02, os.kill, os.getpid(), signal.SIGINT)
         try:
             await asyncio.gather(*[asyncio.sleep(10 + i) for i in range(50)])
         finally:
             say("interrupted")
-    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
     asyncio.run(main())
 
 
