@@ -405,6 +405,10 @@ void guard_recheck(void)
 {
 }
 
+void guard_own_thread(void)
+{
+}
+
 bool guard_in_force(void)
 {
     return true;
