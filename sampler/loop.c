@@ -29,6 +29,7 @@ enum {
     RESEAL_SECONDS = 5,   /* until a window that could not be sealed is tried again */
     EXEC_SECONDS = 5,     /* after a window that was sealed for an exec: another exec seals none */
     HASTE_MS = 2,         /* between two ticks while asyncio is being imported */
+    STALL_MS = 20,        /* at its files for longer: not waited for by the application */
     POLL_SOON_MS = 1,     /* looking for the runtime: in the first second ... */
     POLL_LATE_MS = 50,    /* ... and later */
     IDLE_CPU_US = 200     /* CPU of the application between two ticks that still counts as standing still */
@@ -66,6 +67,7 @@ static _Atomic uint32_t requests; /* bits of enum loop_request and LOOK_SOON; fu
 static _Atomic uint32_t running;
 static _Atomic bool refused;
 static _Atomic bool waiting; /* for a runtime, at the slow pace */
+static _Atomic uint64_t writing_ns; /* since when the thread has been at its files; 0: it is not */
 
 void loop_prepare(const struct loop_options *given)
 {
@@ -164,6 +166,12 @@ static void clear_profile(void)
 
 static void tick_once(bool must);
 
+/* Around all that may wait for a disk. */
+static void writing(bool begins)
+{
+    atomic_store(&writing_ns, begins ? clock_now() : 0);
+}
+
 /* A process counts as sampled once that can be read. */
 static void flush(const struct window *window)
 {
@@ -191,10 +199,12 @@ static void end_window(const char *reason, enum after after)
     uint64_t process_cpu = loop.window_process_cpu, own = loop.window_own_cpu;
     struct account_book book = loop.book;
     open_window(ended.number + 1);
+    writing(true);
     flush(&ended);
     if (after != NEXT_WINDOW)
         options.output->describe(loop.profile, &ended); /* whoever cannot wait for the sealing leaves live files that say all */
     int error = options.output->seal(loop.profile, &ended, after == NEXT_WINDOW ? &loop.window : NULL);
+    writing(false);
     if (error < 0 && after != NOTHING) {
         loop.window = ended;
         loop.window.ended = "open";
@@ -270,15 +280,17 @@ static uint64_t describing_interval(uint64_t now)
 static void store(void)
 {
     uint64_t now = clock_now();
+    bool describing = now - loop.described_ns >= describing_interval(now);
     profile_freeze(loop.profile, options.output->is_full());
-    if (now - loop.described_ns < describing_interval(now)) {
-        flush(&loop.window);
-        return;
+    if (describing) {
+        loop.described_ns = now;
+        update_window();
     }
-    loop.described_ns = now;
-    update_window();
+    writing(true);
     flush(&loop.window);
-    options.output->describe(loop.profile, &loop.window);
+    if (describing)
+        options.output->describe(loop.profile, &loop.window);
+    writing(false);
 }
 
 static void take_tick(uint64_t now)
@@ -451,8 +463,10 @@ static void last_tick(void)
     loop.window.counters.ticks_taken++;
     tick_once(true);
     update_window();
+    writing(true);
     flush(&loop.window);
     options.output->describe(loop.profile, &loop.window);
+    writing(false);
 }
 
 /* A program that tries one exec after the other would leave a window for each: then
@@ -482,7 +496,9 @@ static bool answer(uint32_t asked)
         else if (asked & LOOP_LAST_TICK)
             last_tick();
         if (loop.sampling_ns && asked & LOOP_PAUSE) {
+            writing(true);
             options.output->pause(loop.profile, &loop.window);
+            writing(false);
             loop.paused = true;
         }
     }
@@ -491,8 +507,10 @@ static bool answer(uint32_t asked)
 
 static void take_up(void)
 {
+    writing(true);
     if (loop.paused && loop.sampling_ns)
         options.output->resume(loop.profile, &loop.window);
+    writing(false);
     loop.paused = false;
 }
 
@@ -572,6 +590,14 @@ void loop_notice_end(void)
     log_line(LOG_WARN, LOG_STATE, "not profiling any more: something ended our thread, a seccomp filter perhaps");
 }
 
+/* A disk that does not answer (a network that is gone, a file system of a program
+ * that hangs) was waited for already: once, not at each fork. */
+static bool is_stalled(void)
+{
+    uint64_t since = atomic_load(&writing_ns), now = clock_now();
+    return since != 0 && now > since && now - since > STALL_MS * MS;
+}
+
 bool loop_ask(enum loop_request request, uint64_t deadline_ns)
 {
     if (!atomic_load(&running))
@@ -582,6 +608,8 @@ bool loop_ask(enum loop_request request, uint64_t deadline_ns)
     futex_wake(&requests);
     for (;;) {
         uint32_t now = atomic_load(&requests);
+        if (now & (uint32_t)request && is_stalled())
+            return false;
         if (!(now & (uint32_t)request))
             break;
         if (!futex_wait(&requests, now, deadline_ns)) {
@@ -630,5 +658,6 @@ void loop_postfork_child(void)
     atomic_store(&requests, 0);
     atomic_store(&running, 0);
     atomic_store(&waiting, false);
+    atomic_store(&writing_ns, 0);
     tick_enable(false);
 }

@@ -75,7 +75,8 @@ enum loop_request {
 };
 
 /* [application thread] Asks and waits until deadline_ns at most. True when it was
- * done (or there is no sampler, so nothing to wait for). */
+ * done (or there is no sampler, so nothing to wait for). A sampler that has been
+ * waiting for a disk for 20 ms is not waited for. */
 bool loop_ask(enum loop_request request, uint64_t deadline_ns);
 
 /* [application thread] Gives up, with a line, should something have ended the thread:

@@ -35,7 +35,7 @@ static struct py_target target;
 
 static struct {
     _Atomic int begun, flushed, described, sealed, paused, resumed, first;
-    _Atomic int pause_ms, fail_seals; /* asked of it */
+    _Atomic int pause_ms, stall_ms, fail_seals; /* asked of it */
     char ended[64][16];
     uint64_t number[64], following[64];
     _Atomic uint64_t last_number;
@@ -53,6 +53,8 @@ static int flush(struct profile *profile, const struct window *window)
         ;
     told.last_number = window->number;
     told.flushed++;
+    if (told.stall_ms)
+        usleep((useconds_t)told.stall_ms * 1000);
     return 0;
 }
 
@@ -300,6 +302,27 @@ START_TEST(a_pause_that_comes_too_late_is_none)
 }
 END_TEST
 
+/* A disk that does not answer is waited for once, not by everyone who forks. */
+START_TEST(a_stalled_disk_is_waited_for_once)
+{
+    start();
+    wait_for(&told.flushed, 3);
+    told.stall_ms = 1500;
+    wait_for(&told.flushed, told.flushed + 1);
+    uint64_t before = clock_now();
+    for (int i = 0; i < 50; i++)
+        ck_assert(!loop_pause(in(20)));
+    ck_assert(!loop_ask(LOOP_EXEC, in(20)));
+    ck_assert_uint_lt(clock_now() - before, 500 * MS); /* 20, and not 50 times 20 */
+    ck_assert(loop_is_running());
+    told.stall_ms = 0;
+    ck_assert_int_eq(told.paused, 0);
+    int flushed = told.flushed;
+    wait_for(&told.flushed, flushed + 3);
+    ck_assert(loop_ask(LOOP_EXIT, in(5000)));
+}
+END_TEST
+
 START_TEST(a_forked_child_starts_from_nothing)
 {
     int status;
@@ -401,7 +424,8 @@ Suite *suite_loop(void)
     const TTest *const tests[] = {
         a_ready_runtime_is_sampled, a_tick_is_not_waited_for_where_it_is_asked_for, an_exit_seals_and_ends,
         windows_follow_each_other, an_exec_that_fails_goes_on,
-        a_window_that_cannot_be_sealed_goes_on, a_pause_and_back, a_pause_that_comes_too_late_is_none, a_forked_child_starts_from_nothing,
+        a_window_that_cannot_be_sealed_goes_on, a_pause_and_back, a_pause_that_comes_too_late_is_none,
+        a_stalled_disk_is_waited_for_once, a_forked_child_starts_from_nothing,
         a_failed_self_test_ends_it, a_duration_ends_it, a_delay_is_kept, several_ask_at_once,
     };
     Suite *suite = suite_create("loop");
