@@ -26,7 +26,7 @@ enum {
     JITTER_PERCENT = 20,
     SLOWER = 8,           /* an idle tick comes so much of its interval later than the one before: ticks that came apart
                              faster would fall into step with a program of two waits, and miss the short one */
-    RESEAL_SECONDS = 5,   /* until a window that could not be sealed is tried again */
+    RESEAL_SECONDS = 5,   /* until a window that could not be sealed is tried again, or as long as a window lasts */
     EXEC_SECONDS = 5,     /* after a window that was sealed for an exec: another exec seals none */
     HASTE_MS = 2,         /* between two ticks while asyncio is being imported */
     STALL_MS = 20,        /* at its files for longer: not waited for by the application */
@@ -211,7 +211,7 @@ static void end_window(const char *reason, enum after after)
         loop.window_process_cpu = process_cpu;
         loop.window_own_cpu = own;
         loop.book = book;
-        loop.window_end_ns = clock_now() + RESEAL_SECONDS * SECOND;
+        loop.window_end_ns = clock_now() + (options.window_ns < RESEAL_SECONDS * SECOND ? options.window_ns : RESEAL_SECONDS * SECOND);
         return;
     }
     loop.totals = totals;

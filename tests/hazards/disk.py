@@ -507,13 +507,168 @@ def filled(case):
 def filled_for_good(case):
     """It fills up and stays full: what was there stays whole, counts go on."""
     with mounted("tmpfs", h.fresh_folder(case.name), "size=256k") as folder:
-        steps = Steps(case, case.python, "full", spool=os.path.join(folder, "spool"))
+        steps = Steps(case, case.pythons[-2], "full", spool=os.path.join(folder, "spool"))
         if steps.work_until_spooled():
             fill(folder)
             steps.tell("new 10")
             steps.tell("work 60")
         steps.end(said=1, errno_said={errno.ENOSPC})
         steps.spooled(share=0.3)
+
+
+# ---------------------------------------------------------------- a file system that fails on command
+
+class DiskFs:
+    """programs/diskfs.c, mounted: a folder whose calls fail, wait or hang as ordered."""
+
+    def __init__(self, name, *options):
+        hazard.need_root()
+        program = os.path.join(h.BUILD, "hazards", "diskfs")
+        if not os.path.exists(program) or not os.path.exists("/dev/fuse"):
+            raise h.Skip("no FUSE here: libfuse3-dev, fuse3, /dev/fuse")
+        self.folder = h.fresh_folder(name)
+        self.back, self.mount, self.orders = (os.path.join(self.folder, part) for part in ("back", "mount", "orders"))
+        os.mkdir(self.back)
+        os.mkdir(self.mount)
+        self.order("")
+        self.spool = os.path.join(self.mount, "spool")
+        self.behind = os.path.join(self.back, "spool")  # the same, not by way of FUSE
+        self.server = subprocess.Popen([program, self.back, self.mount, self.orders] + list(options),
+                                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        end = time.monotonic() + WAIT
+        while not os.path.ismount(self.mount):
+            if self.server.poll() is not None or time.monotonic() > end:
+                self.close()
+                raise h.Skip("FUSE cannot be mounted")
+            time.sleep(0.01)
+
+    def order(self, text):
+        with open(self.orders + ".new", "w") as f:
+            f.write(text)
+        os.rename(self.orders + ".new", self.orders)
+
+    def close(self):
+        self.order("")
+        subprocess.run(["umount", "-l", self.mount], stderr=subprocess.DEVNULL)
+        self.server.terminate()
+        self.server.wait(WAIT)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.close()
+
+
+def healthy(case):
+    """File systems that lack something: shared mappings, locks; layered ones. Everything is kept."""
+    for options, python in over(case, [[], ["direct"], ["locks"], ["direct", "locks"]]):
+        with DiskFs(case.name, *options) as fs:
+            if "locks" in options:
+                fs.order("flock ENOLCK" if len(options) == 1 else "flock ENOSYS")
+            steps = Steps(case, python, "-".join(["fuse"] + options), spool=fs.spool, window=1)
+            steps.tell("new 5")
+            steps.work_until(lambda: windows(fs.behind), "a sealed window")
+            steps.end()
+            steps.spooled(folder=fs.behind)
+    folder = h.fresh_folder(case.name)
+    for part in ("lower", "upper", "work"):
+        os.mkdir(os.path.join(folder, part))
+    layers = "lowerdir=%s/lower,upperdir=%s/upper,workdir=%s/work" % (folder, folder, folder)
+    with mounted("tmpfs", h.fresh_folder(case.name)) as space:
+        for part in ("lower", "upper", "work"):
+            os.mkdir(os.path.join(space, part))
+        with mounted("overlay", os.path.join(folder, "merged"), layers.replace(folder, space)) as merged:
+            steps = Steps(case, case.pythons[-1], "overlay", spool=os.path.join(merged, "spool"), window=1)
+            steps.work_until(lambda: windows(steps.spool), "a sealed window")
+            steps.end()
+            steps.spooled()
+
+
+def failing_from_start(case):
+    """Each kind of call fails from the start: one line at most, and the application's own end."""
+    variants = ["create EROFS", "create EDQUOT", "write EIO", "write ENOSPC", "getattr EIO"]
+    for orders, python in over(case, variants):
+        with DiskFs(case.name) as fs:
+            fs.order(orders)
+            steps = Steps(case, python, orders, spool=fs.spool)
+            steps.tell("work 100")
+            steps.end(said=1, errno_said={getattr(errno, orders.split()[1])})
+            fs.order("")
+
+
+def failing_for_a_while(case):
+    """Each kind of call fails in mid-run and works again: the next window has it all."""
+    variants = ["create EDQUOT", "write EIO", "write ENOSPC", "rename EIO", "truncate EIO\nwrite ENOSPC", "unlink EIO", "open EIO", "flush EIO", "all EROFS"]
+    for orders, python in over(case, variants):
+        with DiskFs(case.name) as fs:
+            steps = Steps(case, python, orders.replace("\n", "+"), spool=fs.spool, window=1)
+            if not steps.work_until(lambda: windows(fs.behind), "a sealed window"):
+                continue
+            fs.order(orders)
+            for _ in range(6):
+                steps.tell("new 15")
+            fs.order("")
+            sealed = len(windows(fs.behind))
+            steps.work_until(lambda: len(windows(fs.behind)) > sealed, "another sealed window")
+            steps.end(said=1)
+            steps.spooled(share=0.9, folder=fs.behind)
+
+
+# ---------------------------------------------------------------- a file system that does not answer
+
+WAIT_MS = 20  # of ours, at most, for one stall
+
+
+def stalled(case):
+    """Calls that wait or hang for as long as the program forks, works and ends."""
+    for orders in ("all hang", "write 300") if case.long else ("all hang",):
+        with DiskFs(case.name) as fs:
+            steps = Steps(case, case.python, orders, spool=fs.spool)
+            if not steps.work_until(lambda: live_files(fs.behind), "files in the spool"):
+                return
+            plain = fork_times(steps)
+            fs.order(orders)
+            steps.tell("new 10")
+            # One of them may meet the beginning of the stall; the others wait for nothing.
+            waited = sorted(fork_times(steps))
+            usual = sorted(plain)[len(plain) // 2]
+            median = waited[len(waited) // 2]
+            case.check(median < usual + WAIT_MS / 2000, "%s: fork takes %.1f ms, %.1f before", steps.label, 1e3 * median, 1e3 * usual)
+            fs.order("")
+            steps.work_until(lambda: sum_behind(fs, steps) > 0.8 * steps.worked, "what waited, in the spool", step=50)
+            steps.end()
+
+
+def fork_times(steps, count=15):
+    answer = steps.tell("fork %d" % count)
+    return [float(word) for word in answer or ["0"]]
+
+
+def sum_behind(fs, steps):
+    with contextlib.suppress(h.Failure, OSError):
+        return sum(p.total("cpu") for p in h.Spool(fs.behind, strict=False).by_pid(steps.pid)) / 1e6
+    return 0
+
+
+ENDS = {"end": 7, "exit 9": 9, "exec 5": 5}
+
+
+def stalled_server_gone(case):
+    """A server that is stopped before it hears of a call: the process ends with its own status, and does not wait for it."""
+    for (way, status), python in over(case, ENDS.items()):
+        with DiskFs(case.name) as fs:
+            steps = Steps(case, python, way, spool=fs.spool)
+            if not steps.work_until(lambda: live_files(fs.behind), "files in the spool"):
+                continue
+            fs.server.send_signal(signal.SIGSTOP)
+            try:
+                steps.tell("work 300")
+                if way != "end":
+                    steps.tell(way)
+                steps.end(expect=status)
+            finally:
+                fs.server.send_signal(signal.SIGCONT)
 
 
 HAZARDS = [
@@ -527,5 +682,10 @@ HAZARDS = [
     Hazard("disk.taken-away", taken_away, each=False),
     Hazard("disk.planted", planted_names, each=False),
     Hazard("disk.filled", filled, each=False),
-    Hazard("disk.filled-for-good", filled_for_good),
+    Hazard("disk.filled-for-good", filled_for_good, each=False),
+    Hazard("disk.kinds", healthy, each=False),
+    Hazard("disk.failing-from-start", failing_from_start, each=False),
+    Hazard("disk.failing-for-a-while", failing_for_a_while, each=False),
+    Hazard("disk.stalled", stalled),
+    Hazard("disk.stalled-at-end", stalled_server_gone, each=False),
 ]
