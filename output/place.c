@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h> /* PATH_MAX */
 #include <string.h>
+#include <sys/vfs.h> /* fstatfs */
 #include <unistd.h>
 
 #include "hooks/log.h" /* log_format */
@@ -139,6 +140,26 @@ void place_close(struct place *place)
     if (place->fd >= 0)
         close(place->fd);
     place->fd = -1;
+}
+
+bool place_is_remote(const struct place *place)
+{
+    static const uint32_t kinds[] = {
+        0x65735546, /* FUSE, virtiofs */
+        0x6969,     /* NFS */
+        0xff534d42, 0xfe534d42, 0x517b, /* SMB */
+        0x01021997, /* 9P */
+        0x00c36400, /* Ceph */
+        0x5346414f, /* AFS */
+    };
+    struct statfs status;
+    if (fstatfs(place->fd, &status) != 0)
+        return false;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if ((uint32_t)status.f_type == kinds[i])
+            return true;
+    }
+    return false;
 }
 
 bool place_says_gone(int error)

@@ -36,6 +36,11 @@ void place_free(struct place *place);
 int place_open(struct place *place);
 void place_close(struct place *place);
 
+/* Whether its file system is somebody else's to answer for: a program's (FUSE) or a
+ * server's. What is mapped or open there when a process ends is written back and
+ * closed by the kernel first, and if nobody answers, the process never ends. */
+bool place_is_remote(const struct place *place);
+
 /* Whether the path still leads to the directory that is held. */
 bool place_is_there(const struct place *place);
 

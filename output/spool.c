@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "hooks/clock.h"
 #include "hooks/mem.h"
 #include "output/bound.h"
 #include "output/buffer.h"
@@ -23,8 +24,12 @@
 
 #define NAME_TRIES 16u
 
+#define REMOTE_NS 100000000u /* between two writings to a remote file system: what a kill loses there at most */
+
 struct spool {
-    bool keep;          /* descriptors, from call to call */
+    bool may_keep;      /* descriptors, from call to call ... */
+    bool remote;        /* ... but here nothing is kept: nor mapped, nor written each tick */
+    uint64_t next_ns;   /* when it is written again */
     bool paused;
     bool lost;          /* files are not what they were: begin new ones */
     uint64_t shift;     /* SEQ less the window's number */
@@ -42,10 +47,15 @@ static int failed(struct spool *spool, int error)
     return trouble_failed(&spool->trouble, spool->place.path, error);
 }
 
+static bool keeps(const struct spool *spool)
+{
+    return spool->may_keep && !spool->remote;
+}
+
 /* Where descriptors are not kept none is left open between calls. */
 static void release(struct spool *spool)
 {
-    if (spool->keep && !spool->paused)
+    if (keeps(spool) && !spool->paused)
         return;
     live_close(&spool->window);
     place_close(&spool->place);
@@ -63,7 +73,7 @@ static struct metadata shown(const struct spool *spool, const struct metadata *m
         copy.counters.dropped[DROP_deadline]++;
     }
     copy.window = seq;
-    copy.paused = spool->paused;
+    copy.paused = spool->paused || !keeps(spool); /* nor is a lock: who is silent is not dead yet */
     for (unsigned i = 0; i < LIMIT_COUNT; i++)
         copy.counters.limits[i] += spool->trouble.limits[i];
     return copy;
@@ -109,7 +119,7 @@ static int metadata_write(struct spool *spool, struct live_window *window, const
 
 static void lock(const struct spool *spool, struct live_window *window)
 {
-    if (spool->keep) /* else it would not last */
+    if (keeps(spool)) /* else it would not last */
         live_lock(window);
 }
 
@@ -118,6 +128,7 @@ static void lock(const struct spool *spool, struct live_window *window)
 static int window_make(struct spool *spool, struct live_window *window, const struct metadata *metadata, uint64_t seq)
 {
     live_clear(window, seq);
+    window->by_pwrite |= spool->remote;
     int error = live_make(&spool->place, window, PLACE_METADATA);
     if (error < 0)
         return error;
@@ -155,6 +166,7 @@ static int window_open(struct spool *spool, const struct metadata *metadata)
 {
     int error = place_open(&spool->place);
     if (error == 0) {
+        spool->remote = place_is_remote(&spool->place);
         place_ignore(&spool->place);
         error = window_begin(spool, &spool->window, metadata);
     }
@@ -211,6 +223,8 @@ int spool_flush(struct spool *spool, struct profile *profile, const struct metad
         return lines_store_mapped(&spool->window, profile);
     if (!spool->lost && !profile_has_changes(profile))
         return 0;
+    if (spool->remote && spool->window.open && clock_now() < spool->next_ns)
+        return 0;
     int refusal = trouble_must_wait(&spool->trouble) ? spool->trouble.failure : 0;
     if (refusal && (spool->lost || !spool->window.open))
         return refusal;
@@ -219,6 +233,7 @@ int spool_flush(struct spool *spool, struct profile *profile, const struct metad
         error = round_write(spool, profile, metadata, 0);
     release(spool);
     full_notice(spool);
+    spool->next_ns = clock_now() + REMOTE_NS;
     if (error == 0)
         trouble_is_over(&spool->trouble);
     else if (error != refusal)
@@ -289,6 +304,7 @@ static int window_seal(struct spool *spool, struct profile *profile, const struc
 static int window_seal_anew(struct spool *spool, struct profile *profile, const struct metadata *metadata, const struct metadata *next)
 {
     spool->lost = true;
+    spool->next_ns = 0;
     int error = spool_flush(spool, profile, metadata);
     return error < 0 || spool->lost ? error : window_seal(spool, profile, metadata, next);
 }
@@ -300,6 +316,7 @@ int spool_seal(struct spool *spool, struct profile *profile, const struct metada
     if (spool->window.open && (place_open(&spool->place) < 0 || !live_are_there(&spool->place, &spool->window)))
         spool->lost = true;
     trouble_try_now(&spool->trouble);
+    spool->next_ns = 0;
     int flushed = spool_flush(spool, profile, metadata);
     if (!spool->window.open || spool->lost)
         return flushed;
@@ -375,7 +392,7 @@ struct spool *spool_new(const struct spool_options *options)
         return NULL;
     spool->lines.buffer = &spool->buffer;
     spool->bound.limit_bytes = options->limit_bytes;
-    spool->keep = options->keep_descriptors;
+    spool->may_keep = options->keep_descriptors;
     live_clear(&spool->window, 0);
     if (place_init(&spool->place, options->directory, options->host, options->pid, options->start_us) && buffer_init(&spool->buffer))
         return spool;

@@ -10,6 +10,9 @@
  * profile as changed, so nothing that fits is lost later. Counts of lines that
  * exist go on in place meanwhile.
  *
+ * On a remote file system (place_is_remote) nothing is held open or mapped between
+ * calls, and stacks are written ten times a second, not at each tick.
+ *
  * When files or the directory are taken away, replaced or cut by somebody,
  * spool_describe notices and the next spool_flush begins files of a new window
  * with everything that the profile holds. So SEQ in the names can run ahead of

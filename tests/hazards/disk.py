@@ -599,15 +599,17 @@ def failing_from_start(case):
 
 def failing_for_a_while(case):
     """Each kind of call fails in mid-run and works again: the next window has it all."""
-    variants = ["create EDQUOT", "write EIO", "write ENOSPC", "rename EIO", "truncate EIO\nwrite ENOSPC", "unlink EIO", "open EIO", "flush EIO", "all EROFS"]
+    variants = ["write EIO", "all EROFS"]
+    if case.long:
+        variants += ["create EDQUOT", "rename EIO", "write ENOSPC", "truncate EIO\nwrite ENOSPC", "unlink EIO", "open EIO", "flush EIO", "fsync EIO", "getattr EIO"]
     for orders, python in over(case, variants):
         with DiskFs(case.name) as fs:
             steps = Steps(case, python, orders.replace("\n", "+"), spool=fs.spool, window=1)
             if not steps.work_until(lambda: windows(fs.behind), "a sealed window"):
                 continue
             fs.order(orders)
-            for _ in range(6):
-                steps.tell("new 15")
+            for _ in range(3):
+                steps.tell("new 20")
             fs.order("")
             sealed = len(windows(fs.behind))
             steps.work_until(lambda: len(windows(fs.behind)) > sealed, "another sealed window")
@@ -621,10 +623,12 @@ WAIT_MS = 20  # of ours, at most, for one stall
 
 
 def stalled(case):
-    """Calls that wait or hang for as long as the program forks, works and ends."""
+    """Calls that wait or hang for as long as the program forks, works and ends.
+
+    Python 3.12 and later warn of our thread at a fork then: it cannot leave."""
     for orders in ("all hang", "write 300") if case.long else ("all hang",):
         with DiskFs(case.name) as fs:
-            steps = Steps(case, case.python, orders, spool=fs.spool)
+            steps = Steps(case, case.python, orders, spool=fs.spool, words=["env", "PYTHONWARNINGS=ignore::DeprecationWarning"])
             if not steps.work_until(lambda: live_files(fs.behind), "files in the spool"):
                 return
             plain = fork_times(steps)
