@@ -217,13 +217,19 @@ static void full_notice(struct spool *spool)
         spool->trouble.limits[LIMIT_spool]++;
 }
 
+static bool is_too_soon(const struct spool *spool, const struct metadata *metadata)
+{
+    bool last = strcmp(metadata->ended, "open") != 0;
+    return spool->remote && spool->window.open && !last && clock_now() < spool->next_ns;
+}
+
 int spool_flush(struct spool *spool, struct profile *profile, const struct metadata *metadata)
 {
     if (spool->paused)
         return lines_store_mapped(&spool->window, profile);
     if (!spool->lost && !profile_has_changes(profile))
         return 0;
-    if (spool->remote && spool->window.open && clock_now() < spool->next_ns)
+    if (is_too_soon(spool, metadata))
         return 0;
     int refusal = trouble_must_wait(&spool->trouble) ? spool->trouble.failure : 0;
     if (refusal && (spool->lost || !spool->window.open))
