@@ -17,7 +17,8 @@
     X(pthread_create) X(sigaction) X(signal) X(__sysv_signal) X(sigset) X(sigignore) X(siginterrupt) \
     X(exit) X(_exit) X(_Exit) X(quick_exit) \
     X(execve) X(execv) X(execvp) X(execvpe) X(fexecve) X(execveat) X(pthread_condattr_setclock) X(unshare) X(setns) \
-    X(pthread_sigmask) X(sigprocmask) X(posix_spawn) X(posix_spawnp)
+    X(pthread_sigmask) X(sigprocmask) X(posix_spawn) X(posix_spawnp) \
+    X(setuid) X(seteuid) X(setreuid) X(setresuid) X(setgid) X(setegid) X(setregid) X(setresgid) X(setgroups) X(initgroups)
 
 extern char **environ;
 
@@ -202,6 +203,15 @@ int real_pthread_condattr_setclock(pthread_condattr_t *attr, clockid_t clock)
     int (*function)(pthread_condattr_t *, clockid_t) = (void *)resolve(REAL_pthread_condattr_setclock);
     return function ? function(attr, clock) : ENOSYS;
 }
+
+#define X(name, parameters, arguments)                                    \
+    int real_##name parameters                                            \
+    {                                                                     \
+        int(*function) parameters = (void *)resolve(REAL_##name);         \
+        return function ? function arguments : missing();                 \
+    }
+REAL_RIGHTS(X)
+#undef X
 
 int real_unshare(int flags)
 {

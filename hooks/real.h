@@ -45,6 +45,19 @@ int real_fexecve(int fd, char *const argv[], char *const envp[]);
 int real_pthread_sigmask(int how, const sigset_t *set, sigset_t *old);
 int real_sigprocmask(int how, const sigset_t *set, sigset_t *old);
 int real_pthread_condattr_setclock(pthread_condattr_t *attr, clockid_t clock);
+/* What changes the rights of all threads. NAME(name, parameters, arguments). */
+#define REAL_RIGHTS(NAME) \
+    NAME(setuid, (uid_t user), (user)) NAME(seteuid, (uid_t user), (user)) \
+    NAME(setreuid, (uid_t user, uid_t effective), (user, effective)) \
+    NAME(setresuid, (uid_t user, uid_t effective, uid_t saved), (user, effective, saved)) \
+    NAME(setgid, (gid_t group), (group)) NAME(setegid, (gid_t group), (group)) \
+    NAME(setregid, (gid_t group, gid_t effective), (group, effective)) \
+    NAME(setresgid, (gid_t group, gid_t effective, gid_t saved), (group, effective, saved)) \
+    NAME(setgroups, (size_t count, const gid_t *groups), (count, groups)) \
+    NAME(initgroups, (const char *user, gid_t group), (user, group))
+#define X(name, parameters, arguments) int real_##name parameters;
+REAL_RIGHTS(X)
+#undef X
 int real_unshare(int flags);
 int real_setns(int fd, int type);
 int real_execveat(int dirfd, const char *path, char *const argv[], char *const envp[], int flags);

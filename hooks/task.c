@@ -169,10 +169,28 @@ void task_drop_capabilities(void)
 {
     struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
     struct __user_cap_data_struct none[2];
-    memset(none, 0, sizeof none);
+    if (raw2(SYS_capget, (long)&header, (long)none) != 0)
+        memset(none, 0, sizeof none);
+    none[0].permitted = none[0].effective &= 1u << CAP_SETUID | 1u << CAP_SETGID;
+    none[0].inheritable = none[1].permitted = none[1].effective = none[1].inheritable = 0;
     for (int one = 0; raw6(SYS_prctl, PR_CAPBSET_DROP, one, 0, 0, 0, 0) == 0;) /* needs one of those that go next */
         one++;
     raw2(SYS_capset, (long)&header, (long)none);
+}
+
+/* Which of the two may be used now, as bits; 0 also where it is not known. */
+static uint32_t identity_rights(pid_t tid)
+{
+    struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, tid};
+    struct __user_cap_data_struct data[2];
+    if (raw2(SYS_capget, (long)&header, (long)data) != 0)
+        return 0;
+    return data[0].effective & (1u << CAP_SETUID | 1u << CAP_SETGID);
+}
+
+bool task_may_change_identity_like(pid_t tid)
+{
+    return identity_rights(0) == identity_rights(tid);
 }
 
 pid_t task_tid(void)

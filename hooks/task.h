@@ -46,8 +46,13 @@ bool task_unshare_descriptors(void);
 /* [sampler] Closes all but 0-2. Only where the table is this thread's own. */
 void task_close_descriptors(void);
 
-/* [sampler] Drops every capability of the calling thread, and those that it could get. */
+/* [sampler] Drops the capabilities of the calling thread, and those that it could get. But
+ * for those to change user and group, which the application may have all threads do. */
 void task_drop_capabilities(void);
+
+/* Whether the calling thread has the same rights to change user and group as
+ * thread tid of this process. Async-signal-safe. */
+bool task_may_change_identity_like(pid_t tid);
 
 /* [sampler] Whether the kernel would run thread tid of this process (state R in
  * /proc), rather than let it wait. Some microseconds. False when unknown. */

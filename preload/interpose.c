@@ -10,6 +10,7 @@
  * nothing in a vfork child.
  */
 #include <errno.h>
+#include <grp.h> /* setgroups, initgroups */
 #include <pthread.h>
 #include <sched.h> /* CLONE_NEW* */
 #include <spawn.h>
@@ -82,6 +83,26 @@ static int step_back(bool aside, int result)
     errno = saved;
     return result;
 }
+
+/* libc has every thread of its own make the call, and aborts where one is refused
+ * what another got. Ours has the rights that the process had at start; where the
+ * caller's have changed since (capset is a thread's own) it goes for the call. */
+static bool step_aside_for_rights(void)
+{
+    int saved = errno;
+    bool needed = init_is_active() && loop_is_running() && !loop_may_change_identity();
+    errno = saved;
+    return step_aside(needed);
+}
+
+#define X(name, parameters, arguments)                     \
+    EXPORT int name parameters                             \
+    {                                                      \
+        bool aside = step_aside_for_rights();              \
+        return step_back(aside, real_##name arguments);    \
+    }
+REAL_RIGHTS(X)
+#undef X
 
 EXPORT int unshare(int flags)
 {

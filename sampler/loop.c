@@ -79,6 +79,11 @@ bool loop_is_running(void)
     return atomic_load(&running);
 }
 
+bool loop_may_change_identity(void)
+{
+    return task_may_change_identity_like(loop.task.tid);
+}
+
 void loop_refuse(void)
 {
     atomic_store(&refused, true);

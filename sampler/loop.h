@@ -92,6 +92,9 @@ bool loop_leave(uint64_t deadline_ns);
 
 bool loop_is_running(void);
 
+/* Whether the kernel lets our thread change user and group as it lets the caller. */
+bool loop_may_change_identity(void);
+
 /* An interpreter may be about to start (again): look for it often for a second.
  * One load while one is sampled. Async-signal-safe. */
 void loop_look_soon(void);

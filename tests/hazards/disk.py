@@ -37,7 +37,7 @@ class Steps:
         folder = folder or h.fresh_folder(case.name + "-" + what)
         self.spool = os.path.join(folder, "spool") if spool is None else spool
         options = {"APROF_DIR": self.spool}
-        options.update(("APROF_" + name.upper(), str(value)) for name, value in settings.items())
+        options.update(("APROF_" + name.upper().rstrip("_"), str(value)) for name, value in settings.items())
         self.run = h.Run(list(words) + python.words + [STEPS], what, folder=folder, settings=options, stdin=subprocess.PIPE)
         self.pid, self.out, self.worked = self.run.popen.pid, b"", 0
         case.tried()
@@ -675,6 +675,112 @@ def stalled_server_gone(case):
                 fs.server.send_signal(signal.SIGCONT)
 
 
+# ---------------------------------------------------------------- limits
+
+def limits(case):
+    """Limits that are lowered in mid-run: no SIGXFSZ in the application, no descriptor of ours in its table."""
+    for limit, python in over(case, ["RLIMIT_FSIZE 0", "RLIMIT_FSIZE 2000", "RLIMIT_NOFILE 0", "RLIMIT_NOFILE 3"]):
+        steps = Steps(case, python, limit, window=1)
+        if not steps.work_until_spooled():
+            continue
+        steps.tell("do import signal; signal.signal(signal.SIGXFSZ, signal.SIG_DFL)")
+        steps.tell("limit " + limit)
+        steps.tell("work 400")
+        steps.tell("new 10")
+        steps.end(said=1, errno_said={errno.EFBIG} if "FSIZE 0" in limit else None)
+        steps.spooled(share=0)
+
+
+# ---------------------------------------------------------------- a bound, other users, recycled workers
+
+FOREIGN = ["aprof.notes.txt", "aprof.host.1.1.000000.cpu.collapsed.bak", "aprof.host.1.1.00.cpu.collapsed", "aprof.host.x.1.000000.json", "aprof.json", "other"]
+
+
+def bounded(case):
+    """APROF_SPOOL is full: the oldest windows and the dead's live files go, and nothing of anybody else's."""
+    folder = h.fresh_folder(case.name)
+    spool = os.path.join(folder, "spool")
+    os.mkdir(spool)
+    block = b"f (a.py:1) 1\n" * 100000  # more than the bound of a MiB, each of them
+
+    def put(name, age, uid=None):
+        path = os.path.join(spool, name)
+        with open(path, "wb") as f:
+            f.write(block)
+        os.utime(path, (time.time() - age,) * 2)
+        if uid:
+            os.chown(path, uid, uid)
+        return path
+
+    others = [put(name, 9000) for name in FOREIGN]
+    gone = [put("aprof.host.7.1.%06d.cpu.collapsed" % seq, 8000 - seq) for seq in range(4)]
+    gone.append(put("aprof.host.8.1.000000.wall.collapsed.live", 7000))  # of a dead process: no metadata
+    gone.append(put("aprof.host.9.1.000000.cpu.collapsed.tmp", 8500))
+    if os.geteuid() == 0:
+        others.append(put("aprof.host.10.1.000000.cpu.collapsed", 9000, NOBODY))
+    for name in ("aprof.host.11.1.000000.cpu.collapsed", "aprof.host.12.1.000000.json"):
+        os.symlink(others[0], os.path.join(spool, name))
+        others.append(os.path.join(spool, name))
+    os.mkdir(os.path.join(spool, "aprof.host.13.1.000000.cpu.collapsed"))
+    others.append(os.path.join(spool, "aprof.host.13.1.000000.cpu.collapsed"))
+    first = Steps(case, case.pythons[0], "first", spool=spool, folder=folder, window=1, spool_=1)
+    second = Steps(case, case.pythons[-1], "second", spool=spool, folder=h.fresh_folder(case.name), window=1, spool_=1)
+    for steps in (first, second):
+        steps.work_until(lambda: len([n for n in os.listdir(spool) if ".%d." % steps.pid in n and n.endswith(".json")]) >= 2, "two sealed windows")
+    for path in gone:
+        case.check(not os.path.exists(path), "%s is still there", os.path.basename(path))
+    for path in others:
+        case.check(os.path.lexists(path), "%s is gone", os.path.basename(path))
+    for path in others:
+        (os.rmdir if os.path.isdir(path) and not os.path.islink(path) else os.unlink)(path)
+    for steps in (first, second):
+        steps.end()
+        steps.spooled(share=0.5)
+
+
+def recycled(case):
+    """Workers that live for a moment, a hundred of them: the number of files stays bounded, none is lost while there is room."""
+    count = 500 if case.long else 30
+    folder = h.fresh_folder(case.name)
+    spool = os.path.join(folder, "spool")
+    pids = []
+    for batch in range(0, count, 5):
+        workers = [Steps(case, python, "worker", spool=spool, folder=h.fresh_folder(case.name), spool_=1)
+                   for _, python in zip(range(5), itertools.cycle(case.pythons[:4]))]
+        for worker in workers:
+            worker.tell("work 30")
+        for worker in workers:
+            worker.end()
+            pids.append(worker.pid)
+    case.account(h.Spool(spool), pids)
+    case.check(not [n for n in os.listdir(spool) if n.endswith((".live", ".tmp"))], "live files are left")
+
+
+def other_user(case):
+    """The directory is made by root; the process then becomes another user, seals its own files, and cannot list."""
+    hazard.need_root()
+    folder = h.fresh_folder(case.name)
+    top = os.path.join("/tmp", "aprof-disk-%d" % os.getpid() + case.name + (case.python.label if case.python else ""))
+    os.mkdir(top, 0o755)
+    try:
+        steps = Steps(case, case.python, "other user", spool=os.path.join(top, "spool"), folder=folder, window=1)
+        if steps.work_until_spooled():
+            mode = stat.S_IMODE(os.stat(steps.spool).st_mode)
+            case.check(mode == 0o1733, "%s: the directory is %o", steps.label, mode)
+            steps.tell("do os.setgroups([]); os.setresgid(%d, %d, %d); os.setresuid(%d, %d, %d)" % ((NOBODY,) * 6))
+            before = len(windows(steps.spool))
+            steps.work_until(lambda: len(windows(steps.spool)) >= before + 2, "two more sealed windows")
+        steps.end()
+        steps.spooled(share=0.8)
+        # In a sticky directory it cannot take away what it made as root: sealed copies stand for that.
+        left = [name for name in live_files(steps.spool) if not os.path.exists(os.path.join(steps.spool, name[:-len(".live")]))]
+        case.check(not left, "%s: left: %s", steps.label, left)
+        owners = {os.stat(os.path.join(steps.spool, n)).st_uid for n in os.listdir(steps.spool) if n.endswith(".collapsed")}
+        case.check(NOBODY in owners, "%s: its sealed files belong to %s", steps.label, owners)
+    finally:
+        shutil.rmtree(top, ignore_errors=True)
+
+
 HAZARDS = [
     Hazard("disk.refused", refused, each=False),
     Hazard("disk.read-only", read_only),
@@ -687,6 +793,10 @@ HAZARDS = [
     Hazard("disk.planted", planted_names, each=False),
     Hazard("disk.filled", filled, each=False),
     Hazard("disk.filled-for-good", filled_for_good, each=False),
+    Hazard("disk.limits", limits, each=False),
+    Hazard("disk.bound", bounded, each=False),
+    Hazard("disk.recycled", recycled, each=False),
+    Hazard("disk.other-user", other_user),
     Hazard("disk.kinds", healthy, each=False),
     Hazard("disk.failing-from-start", failing_from_start, each=False),
     Hazard("disk.failing-for-a-while", failing_for_a_while, each=False),
