@@ -69,6 +69,9 @@ def opened_files(case):
             writes = call in ("open", "openat") and re.search(r"O_(WRONLY|RDWR|CREAT)", words)
             if call in ("open", "openat") and (not writes or '"/dev/null"' in words):
                 continue
+            if '"aprof.' in words and "O_CREAT" not in words:
+                case.check("O_NOFOLLOW" in words and "O_TRUNC" not in words, "what was made is opened again: %s", words)
+                continue
             if '".aprof.lock"' in words:
                 case.check("O_NOFOLLOW" in words and ", 0600" in words, "the lock: %s", words)
                 continue
