@@ -723,7 +723,7 @@ static void *feed(void *arg)
     while (feeding) {
         flock(locked[0], LOCK_EX);
         usleep(700);
-        if (write(fds[1], "xx", 2) < 0 || msgsnd(queue, &message, 8, IPC_NOWAIT) < 0)
+        if (send(fds[1], "xx", 2, MSG_DONTWAIT) < 0 || msgsnd(queue, &message, 8, IPC_NOWAIT) < 0)
             usleep(100);
         connect_to(listening, SOCK_NONBLOCK);
         for (int s; (s = accept4(slow, NULL, NULL, SOCK_CLOEXEC)) >= 0; close(s))
