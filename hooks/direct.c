@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
+#include <sys/vfs.h>     /* fstatfs */
 #include <time.h>
 #include <unistd.h>
 
@@ -104,6 +105,8 @@ off_t lseek(int fd, off_t at, int whence) { return call3(SYS_lseek, fd, at, when
 int ftruncate(int fd, off_t size) { return (int)call3(SYS_ftruncate, fd, size, 0); }
 int fstat(int fd, struct stat *status) { return (int)call3(SYS_fstat, fd, (long)status, 0); }
 int stat(const char *path, struct stat *status) { return fstatat(AT_FDCWD, path, status, 0); }
+int fstatfs(int fd, struct statfs *status) { return (int)call3(SYS_fstatfs, fd, (long)status, 0); }
+int chmod(const char *path, mode_t mode) { return (int)call3(SYS_chmod, (long)path, mode, 0); }
 int fchmod(int fd, mode_t mode) { return (int)call3(SYS_fchmod, fd, mode, 0); }
 int flock(int fd, int operation) { return (int)call3(SYS_flock, fd, operation, 0); }
 int mkdir(const char *path, mode_t mode) { return (int)call3(SYS_mkdir, (long)path, mode, 0); }

@@ -12,10 +12,10 @@
 #include <string.h>
 #include <sys/file.h>    /* flock */
 #include <sys/stat.h>
-#include <sys/syscall.h> /* getdents64: opendir would take from libc's heap */
 #include <unistd.h>
 
 #include "hooks/mem.h"
+#include "hooks/raw.h" /* getdents64: opendir would take from libc's heap */
 
 #define MANY_FILES 5000u         /* beyond it, 7 ms, listings are spared */
 #define LISTING_GOOD_US 60000000u
@@ -48,7 +48,7 @@ static void directory_each(int directory, visit_file visit, void *context)
     long got;
     if (lseek(directory, 0, SEEK_SET) != 0)
         return;
-    while ((got = syscall(SYS_getdents64, directory, block, sizeof block)) > 0) {
+    while ((got = raw3(SYS_getdents64, directory, (long)block, sizeof block)) > 0) {
         for (long at = 0; at < got;) {
             const struct entry *entry = (const struct entry *)(block + at);
             entry_visit(directory, entry->name, visit, context);
