@@ -25,6 +25,7 @@
 #define STACK_BYTES (256u * 1024u) /* beside what libc takes of it for thread-local data */
 #define PAGE 4096u
 #define KERNEL_MASK_BYTES 8
+#define CAPABILITIES 64 /* as many bits has a set; a filter may answer 0 to whatever is asked */
 #define SLICE_NS 100000 /* the shortest that the kernel takes */
 
 struct sched_attributes { /* include/uapi/linux/sched/types.h, struct sched_attr, first version */
@@ -173,7 +174,7 @@ void task_drop_capabilities(void)
         memset(none, 0, sizeof none);
     none[0].permitted = none[0].effective &= 1u << CAP_SETUID | 1u << CAP_SETGID;
     none[0].inheritable = none[1].permitted = none[1].effective = none[1].inheritable = 0;
-    for (int one = 0; raw6(SYS_prctl, PR_CAPBSET_DROP, one, 0, 0, 0, 0) == 0;) /* needs one of those that go next */
+    for (int one = 0; one < CAPABILITIES && raw6(SYS_prctl, PR_CAPBSET_DROP, one, 0, 0, 0, 0) == 0;) /* needs one of those that go next */
         one++;
     raw2(SYS_capset, (long)&header, (long)none);
 }
