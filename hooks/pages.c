@@ -10,33 +10,38 @@
 
 #define PAGE 4096u
 
-/* The first number in /proc/self/statm; 0: not readable. */
-static uint64_t address_space_used(void)
+enum used { USED_ALL = 0, USED_DATA = 5 };
+
+/* A number in /proc/self/statm, of pages; 0: not readable. */
+static uint64_t bytes_used(enum used which)
 {
-    char text[24];
+    char text[7 * 21];
     uint64_t count = 0;
     long fd = raw4(SYS_openat, AT_FDCWD, (long)"/proc/self/statm", O_RDONLY | O_CLOEXEC, 0);
     if (fd < 0)
         return 0;
     long length = raw3(SYS_read, fd, (long)text, sizeof text);
     raw1(SYS_close, fd);
-    for (long i = 0; i < length && text[i] >= '0' && text[i] <= '9'; i++)
-        count = count * 10 + (uint64_t)(text[i] - '0');
+    long at = 0;
+    for (int left = which; at < length && left > 0; at++)
+        left -= text[at] == ' ';
+    for (; at < length && text[at] >= '0' && text[at] <= '9'; at++)
+        count = count * 10 + (uint64_t)(text[at] - '0');
     return count * PAGE;
 }
 
-static bool leaves_room(int resource, size_t bytes)
+static bool leaves_room(int resource, enum used which, size_t bytes)
 {
     struct rlimit64 limit;
     if (raw4(SYS_prlimit64, 0, resource, 0, (long)&limit) != 0 || limit.rlim_cur == RLIM64_INFINITY)
         return true;
-    uint64_t used = address_space_used();
+    uint64_t used = bytes_used(which);
     return limit.rlim_cur >= used && limit.rlim_cur - used >= bytes;
 }
 
 bool pages_room(size_t bytes)
 {
-    return leaves_room(RLIMIT_AS, bytes) && leaves_room(RLIMIT_DATA, bytes);
+    return leaves_room(RLIMIT_AS, USED_ALL, bytes) && leaves_room(RLIMIT_DATA, USED_DATA, bytes);
 }
 
 void *pages_map(size_t bytes)

@@ -16,7 +16,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* [loader] Whether the process's limits leave it this much address space. */
+/* [loader] Whether the process's limits leave it this much address space, and this
+ * much of what RLIMIT_DATA counts (private pages that can be written). */
 bool pages_room(size_t bytes);
 
 void *pages_map(size_t bytes); /* zeros; NULL: the kernel says no */
