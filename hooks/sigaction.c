@@ -477,10 +477,14 @@ static int put_in_front(int signo, const struct sigaction *wish)
 {
     struct sigaction ours = front(signo, wish);
     void (*call)(void) = atomic_load_explicit(&on_ignored, memory_order_acquire);
-    if (ours.sa_handler == SIG_IGN && call != NULL)
+    bool leaves = ours.sa_handler == SIG_IGN && call != NULL;
+    if (leaves)
         call();
     discard_pending(signo, wish);
-    return real_sigaction(signo, &ours, NULL);
+    int result = real_sigaction(signo, &ours, NULL);
+    if (leaves)
+        call(); /* who asked the kernel just before may have been told that all is well */
+    return result;
 }
 
 /* A new wish for a claimed signal. */

@@ -47,8 +47,8 @@ void sigaction_release(int signo);
  * 0.1-0.3 us). */
 bool sigaction_in_force(int signo);
 
-/* Called before SIGSEGV or SIGBUS is left to the kernel to ignore: from then on
- * faults are not caught. Async-signal-safe code only; one callback. */
+/* Called before SIGSEGV or SIGBUS is left to the kernel to ignore, and after it:
+ * from then on faults are not caught. Async-signal-safe code only; one callback. */
 void sigaction_on_ignored(void (*call)(void));
 
 /* [interposer] Around what may replace the image: signals that the application
