@@ -10,7 +10,7 @@
  * RLIMIT_SIGPENDING, which is per user and shared with the application: at most
  * an eighth of it is used.
  *
- * Runs in: [sampler] [interposer]; timer_is_ours and timer_set_period also in [handler].
+ * Runs in: [sampler] [interposer]; timer_cookie and timer_set_period also in [handler].
  */
 #ifndef APROF_HOOKS_TIMER_H
 #define APROF_HOOKS_TIMER_H

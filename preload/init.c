@@ -61,6 +61,7 @@ static unsigned long long loaded_before; /* objects ever loaded, at the last loo
 static struct config config;
 static struct py_target target;
 static char start_directory[4096];
+static _Atomic uint64_t waited_ns; /* at the end, so far */
 
 bool init_is_active(void)
 {
@@ -164,6 +165,7 @@ static bool runtime_is_ready(void)
 static void become_child(void)
 {
     config.summary = 0;
+    atomic_store(&waited_ns, 0);
     spooling_postfork_child();
 }
 
@@ -363,8 +365,6 @@ void init_after_exec(void)
     farewell_take_back();
     fork_after_exec();
 }
-
-static _Atomic uint64_t waited_ns; /* at the end, so far */
 
 void init_last_words(enum loop_request request)
 {

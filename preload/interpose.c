@@ -66,7 +66,6 @@ EXPORT int pthread_condattr_setclock(pthread_condattr_t *attr, clockid_t clock)
     return real_pthread_condattr_setclock(attr, clock);
 }
 
-/* A process that enters another user or time namespace must have one thread. */
 static bool step_aside(bool needed)
 {
     int saved = errno;
@@ -104,16 +103,23 @@ static bool step_aside_for_rights(void)
 REAL_RIGHTS(X)
 #undef X
 
+/* A process that enters another user or time namespace must have one thread. Beside
+ * one of its own it is refused anyway: then ours stays. */
+static bool step_aside_for_namespace(bool needed)
+{
+    return step_aside(needed && threads_alive() == 0);
+}
+
 EXPORT int unshare(int flags)
 {
-    bool aside = step_aside(flags & CLONE_NEWUSER);
+    bool aside = step_aside_for_namespace(flags & CLONE_NEWUSER);
     return step_back(aside, real_unshare(flags));
 }
 
 /* What fd leads to need not be said in the type. */
 EXPORT int setns(int fd, int type)
 {
-    bool aside = step_aside(type == 0 || type & (CLONE_NEWUSER | CLONE_NEWTIME));
+    bool aside = step_aside_for_namespace(type == 0 || type & (CLONE_NEWUSER | CLONE_NEWTIME));
     return step_back(aside, real_setns(fd, type));
 }
 
@@ -186,19 +192,27 @@ EXPORT int execveat(int directory, const char *path, char *const argv[], char *c
     return after_exec(real_execveat(directory, path, argv, envp, flags));
 }
 
-/* The child is made within libc, from our actions. */
+/* The child is made within libc, from our actions; this process goes on. */
+static int after_spawn(int result)
+{
+    int saved = errno;
+    sigaction_after_exec();
+    errno = saved;
+    return result;
+}
+
 EXPORT int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
                        char *const argv[], char *const envp[])
 {
     sigaction_before_exec();
-    return after_exec(real_posix_spawn(pid, path, actions, attributes, argv, envp));
+    return after_spawn(real_posix_spawn(pid, path, actions, attributes, argv, envp));
 }
 
 EXPORT int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
                         char *const argv[], char *const envp[])
 {
     sigaction_before_exec();
-    return after_exec(real_posix_spawnp(pid, file, actions, attributes, argv, envp));
+    return after_spawn(real_posix_spawnp(pid, file, actions, attributes, argv, envp));
 }
 
 /* The l-forms: arguments up to NULL, counted first, then on the stack as libc does.
