@@ -249,7 +249,7 @@ void log_line(enum log_level level, enum log_kind kind, const char *format, ...)
     length += log_vformat(line + length, sizeof line - length, format, args);
     va_end(args);
     length = finish_line(line, length, atomic_exchange(&kinds[kind].silenced, 0));
-    if (!is_ours)
+    if (!is_ours && is_writable()) /* else the application would wait for who reads */
         log_write(line, length);
     else if (!enqueue(line, length))
         atomic_fetch_add(&kinds[kind].silenced, 1);

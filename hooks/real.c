@@ -170,16 +170,12 @@ int real_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actio
     return function ? function(pid, file, actions, attributes, argv, envp) : ENOSYS;
 }
 
-/* libc's own two signals (cancellation, setuid of all threads) stay unblocked, as
- * libc has it. */
-#define LIBC_SIGNALS (3ull << 31)
-
 static int mask_by_system_call(int how, const sigset_t *set, sigset_t *old)
 {
     uint64_t bits;
     if (set) {
         memcpy(&bits, set, sizeof bits);
-        bits &= how == SIG_UNBLOCK ? ~0ull : ~LIBC_SIGNALS;
+        bits &= how == SIG_UNBLOCK ? ~0ull : ~REAL_LIBC_SIGNALS;
     }
     return (int)-raw4(SYS_rt_sigprocmask, how, (long)(set ? &bits : NULL), (long)old, sizeof bits);
 }

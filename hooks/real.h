@@ -21,6 +21,11 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+/* libc's own two signals, cancellation and the change of user of all threads (nptl's
+ * SIGCANCEL and SIGSETXID), as bits of a kernel mask: libc lets nobody block them, and
+ * waits for ever for a thread that does. */
+#define REAL_LIBC_SIGNALS (3ull << 31)
+
 void real_resolve(void);
 void real_resolve_safe(void);
 

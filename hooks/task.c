@@ -78,10 +78,11 @@ bool task_was_killed(const struct task *task)
     return tid != 0 && raw3(SYS_tgkill, real_pid(), tid, 0) == -ESRCH && atomic_load(&task->ended) == 0;
 }
 
-/* All but the signals of guarded reads. */
+/* All but the signals of guarded reads and libc's own (it unblocks them itself only
+ * before the first thread of a process, not of a forked one). */
 static uint64_t blocked_mask(void)
 {
-    return ~((uint64_t)1 << (SIGSEGV - 1) | (uint64_t)1 << (SIGBUS - 1));
+    return ~((uint64_t)1 << (SIGSEGV - 1) | (uint64_t)1 << (SIGBUS - 1) | REAL_LIBC_SIGNALS);
 }
 
 static int start_masked(struct task *task, const pthread_attr_t *attr)

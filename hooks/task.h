@@ -4,12 +4,13 @@
  * the name does not clash with hooks/threads.h, which knows the application's).
  *
  * The thread is made by libc's own pthread_create (not by our interposer), with
- * every signal blocked except SIGSEGV and SIGBUS, a fixed stack of 256 KiB
- * (whatever `ulimit -s` says, and beside the thread-local data that libc puts
+ * every signal blocked except SIGSEGV, SIGBUS and libc's own two, a fixed stack of
+ * 256 KiB (whatever `ulimit -s` says, and beside the thread-local data that libc puts
  * there), the name "aprof", no real-time priority and no capabilities but the two
- * to change user and group (see task_drop_capabilities). It is detached: most processes end without waiting for it, which a checker of threads
- * (ThreadSanitizer) would report and count as a fault of the application. Its end
- * is announced by a futex, so that waiting for it can be bounded.
+ * to change user and group (see task_drop_capabilities). It is detached: most
+ * processes end without waiting for it, which a checker of threads (ThreadSanitizer)
+ * would report and count as a fault of the application. Its end is announced by a
+ * futex, so that waiting for it can be bounded.
  */
 #ifndef APROF_HOOKS_TASK_H
 #define APROF_HOOKS_TASK_H

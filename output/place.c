@@ -151,6 +151,7 @@ bool place_is_remote(const struct place *place)
         0x01021997, /* 9P */
         0x00c36400, /* Ceph */
         0x5346414f, /* AFS */
+        0x0bd00bd0, 0x47504653, 0x19830326, /* Lustre, GPFS, BeeGFS */
     };
     struct statfs status;
     if (fstatfs(place->fd, &status) != 0)

@@ -149,10 +149,12 @@ EXPORT void quick_exit(int status)
 }
 
 /* A search along PATH (os.execvp makes one, and so does subprocess in a forked
- * child) tries every folder: what is not there ends nothing. */
+ * child) tries every folder: what is not there ends nothing. Any other answer
+ * proves nothing: it is asked for the real user, by a filter perhaps. */
 static void before_exec_of(const char *path)
 {
-    if (raw2(SYS_access, (long)path, F_OK) == 0)
+    long there = raw2(SYS_access, (long)path, F_OK);
+    if (there != -ENOENT && there != -ENOTDIR)
         before_exec();
 }
 

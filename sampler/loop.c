@@ -64,7 +64,8 @@ static struct {
 static struct loop_options options;
 static _Atomic uint32_t requests; /* bits of enum loop_request and LOOK_SOON; futex of both sides */
 #define LOOK_SOON 16u
-static _Atomic uint32_t running;
+static _Atomic uint32_t running; /* STARTING: requests of before are being cleared, nothing can be asked yet */
+enum { STOPPED, STARTING, RUNNING };
 static _Atomic bool refused;
 static _Atomic bool waiting; /* for a runtime, at the slow pace */
 static _Atomic uint64_t writing_ns; /* since when the thread has been at its files; 0: it is not */
@@ -76,7 +77,7 @@ void loop_prepare(const struct loop_options *given)
 
 bool loop_is_running(void)
 {
-    return atomic_load(&running);
+    return atomic_load(&running) == RUNNING;
 }
 
 bool loop_may_change_identity(void)
@@ -568,28 +569,29 @@ static void run(void *unused)
 
 int loop_start(void)
 {
-    uint32_t stopped = 0;
-    if (!atomic_compare_exchange_strong(&running, &stopped, 1))
+    uint32_t stopped = STOPPED;
+    if (!atomic_compare_exchange_strong(&running, &stopped, STARTING))
         return 0;
     if (!loop.random)
         loop.random = clock_now() | 1;
     if (loop.unjoined && !task_join(&loop.task, clock_now() + MS)) {
-        atomic_store(&running, 0);
+        atomic_store(&running, STOPPED);
         return -EAGAIN; /* the one that was paused has not left yet */
     }
     loop.unjoined = false;
     atomic_store(&requests, 0);
     memset(&loop.task, 0, sizeof loop.task);
+    atomic_store(&running, RUNNING);
     int error = task_start(&loop.task, run, NULL);
     if (error)
-        atomic_store(&running, 0);
+        atomic_store(&running, STOPPED);
     return error;
 }
 
 /* A filter may end a thread for a system call that it makes. Once is enough to wait for it. */
 void loop_notice_end(void)
 {
-    if (!atomic_load(&running) || !task_was_killed(&loop.task) || !atomic_exchange(&running, 0))
+    if (!loop_is_running() || !task_was_killed(&loop.task) || atomic_exchange(&running, STOPPED) == STOPPED)
         return;
     tick_enable(false);
     log_line(LOG_WARN, LOG_STATE, "not profiling any more: something ended our thread, a seccomp filter perhaps");
@@ -605,7 +607,7 @@ static bool is_stalled(void)
 
 bool loop_ask(enum loop_request request, uint64_t deadline_ns)
 {
-    if (!atomic_load(&running))
+    if (!loop_is_running())
         return true;
     if (task_tid() == loop.task.tid)
         return true; /* our own thread ends the process: nothing to wait for */
@@ -623,7 +625,7 @@ bool loop_ask(enum loop_request request, uint64_t deadline_ns)
         }
     }
     if (request == LOOP_EXIT)
-        atomic_store(&running, 0);
+        atomic_store(&running, STOPPED);
     return true;
 }
 
@@ -650,7 +652,7 @@ bool loop_pause(uint64_t deadline_ns)
     if (!loop_ask(LOOP_PAUSE, deadline_ns) && atomic_fetch_and(&requests, ~(uint32_t)LOOP_PAUSE) & LOOP_PAUSE)
         return false;
     loop.unjoined = !task_join(&loop.task, deadline_ns);
-    atomic_store(&running, 0);
+    atomic_store(&running, STOPPED);
     return true;
 }
 
@@ -661,7 +663,7 @@ void loop_postfork_child(void)
     loop.precise_known = known;
     loop.precise = precise;
     atomic_store(&requests, 0);
-    atomic_store(&running, 0);
+    atomic_store(&running, STOPPED);
     atomic_store(&waiting, false);
     atomic_store(&writing_ns, 0);
     tick_enable(false);

@@ -53,7 +53,7 @@ def need_library(name):
     """The path of a shared library of tests/hazards/NAME.c, made by make."""
     path = os.path.join(h.BUILD, "hazards", name + ".so")
     if not os.path.exists(path):
-        raise h.Failure("%s is not built" % path)
+        raise h.Failure("%s is not built: make hazard-libraries" % path)
     return path
 
 

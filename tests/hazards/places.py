@@ -473,6 +473,23 @@ def enters_pid_namespace(case):
         lives(case, [], python, words=["-c", code], says=["cannot be started"] if python.version >= (3, 12) else (), most=2)
 
 
+def changes_user(case):
+    """libc has every thread change user and group, ours too: at once, after a fork on either side of it, before an exec."""
+    hazard.need_root()
+    changes = ("os.setgroups([%d])", "os.setgid(%d)", "os.setresgid(%d, %d, %d)", "os.initgroups('nobody', %d)", "os.setuid(%d)", "os.setresuid(%d, %d, %d)")
+    change = "; ".join(c.replace("%d", str(NOBODY)) for c in changes[:5]) + "; assert (os.getuid(), os.getgid()) == (%d, %d)\n" % (NOBODY, NOBODY)
+    forked = "child = os.fork()\nif not child:\n    %s\n    os._exit(3)\nassert os.waitpid(child, 0)[1] == 3 << 8\n"
+    ways = {"at once": change,
+            "in a child": forked % change.strip(),
+            "after a child": forked % "pass" + change,
+            "in each of two": forked % ("os.seteuid(%d); os.setegid(0) if os.geteuid() == 0 else None; os.seteuid(0)" % NOBODY) + forked % change.strip(),
+            "before an exec": "assert subprocess.run(['true'], preexec_fn=lambda: os.setresuid(%d, %d, %d)).returncode == 0\n" % ((NOBODY,) * 3)}
+    for way, code in ways.items():
+        result = case.program(["-W", "ignore", "-c", "import os, subprocess, time\n" + BUSY % 0.05 + code + DONE], timeout=30, spooled=False)
+        if result:
+            case.check(result.out == b"done\n" and not result.err, "%s: %r, %s", way, result.out, h.tail(result.err))
+
+
 # ---------------------------------------------------------------- control groups
 
 class Group:
@@ -668,6 +685,7 @@ HAZARDS = [
     Hazard("places.locales", locales, each=False),
     Hazard("places.large_environment", large_environment, each=False),
     Hazard("places.other_users", other_users, each=False),
+    Hazard("places.changes_user", changes_user),
     Hazard("places.su", su_and_sudo, each=False),
     Hazard("places.without_folders", without_folders, each=False),
     Hazard("places.limits", limits, each=False),
