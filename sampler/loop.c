@@ -32,6 +32,7 @@ enum {
     STALL_MS = 20,        /* at its files for longer: not waited for by the application */
     POLL_SOON_MS = 1,     /* looking for the runtime: in the first second ... */
     POLL_LATE_MS = 50,    /* ... and later */
+    NAMES_SLACK = 256 << 10, /* bytes of names beyond a quarter more than one window left, until they are dropped */
     IDLE_CPU_US = 200     /* CPU of the application between two ticks that still counts as standing still */
 };
 
@@ -59,6 +60,7 @@ static struct {
     uint64_t random;
     bool had_sample, over, stopped /* the runtime ends: reading has stopped */, precise_known, precise, paused, unjoined, own_table;
     uint64_t codes_overflows, profile_overflows, refused;
+    size_t names_bytes;            /* of our heap, in use after the first window since names were dropped; 0: none yet */
 } loop;
 
 static struct loop_options options;
@@ -153,14 +155,26 @@ static void intern_markers(void)
     loop.stacks.unknown = profile_intern(loop.profile, unknown, sizeof unknown - 1, 0);
 }
 
+/* Whether names that are kept from window to window have become many more than one
+ * window left: code that is made and never comes again adds up. */
+static bool names_pile_up(void)
+{
+    size_t used = mem_used();
+    if (loop.names_bytes == 0)
+        loop.names_bytes = used;
+    return used > loop.names_bytes + loop.names_bytes / 4 + NAMES_SLACK;
+}
+
 /* Empties the profile; names too when they have become many. */
 static void clear_profile(void)
 {
-    bool many = codes_are_many() || mem_used() > mem_limit() / 2;
     uint32_t generation = profile_generation(loop.profile);
-    profile_clear(loop.profile, many);
-    if (many)
+    profile_clear(loop.profile, false);
+    if (codes_are_many() || mem_used() > mem_limit() / 2 || names_pile_up()) {
+        profile_clear(loop.profile, true);
         codes_forget();
+        loop.names_bytes = 0;
+    }
     if (profile_generation(loop.profile) != generation) {
         codes_forget_frames();
         intern_markers();

@@ -74,6 +74,7 @@ class Case:
         self.tries = self.crashes = self.hangs = self.wrong_exits = self.lost = 0
         self.said = []  # what went wrong, in words
         self.others = 0  # promises without a column that were broken
+        self.failed = False  # as judged
         self.note = ""  # figures, for a row that passes
         self.note = ""  # figures, for a row that passes
         self._lock = threading.Lock()
@@ -180,6 +181,7 @@ class Table:
         self.rows = collections.OrderedDict()  # name: [tries, crashes, hangs, wrong exits, lost, others, labels]
         self.not_run = collections.OrderedDict()  # (name, reason): labels
         self.verdicts = collections.Counter()
+        self.second_tries = 0
         self.failures = []
         self.lock = threading.Lock()
 
@@ -197,6 +199,17 @@ class Table:
                 self.failures.append("%s on %s: %s" % (name, label, note))
             print("%-5s %-30s %-14s %s  %s" % (verdict, name, label, "%6.1fs" % seconds if seconds is not None else "", note), flush=True)
 
+    def take_back(self, name, label, case):
+        """A row that is tried again: what it counted goes with it."""
+        numbers = (case.tries, case.crashes, case.hangs, case.wrong_exits, case.lost, case.others)
+        with self.lock:
+            row = self.rows[name]
+            row[:6] = [a - b for a, b in zip(row, numbers)]
+            row[6].remove(label)
+            self.verdicts["FAIL"] -= 1
+            self.failures = [text for text in self.failures if not text.startswith("%s on %s: " % (name, label))]
+            self.second_tries += 1
+
     def attempt(self, hazard, label, case):
         began = time.monotonic()
         try:
@@ -210,6 +223,7 @@ class Table:
         except Exception as error:  # a checker that breaks is a failure, never a pass
             where = sys.exc_info()[2].tb_next
             verdict, note = "FAIL", "%s: %s at line %d; %s" % (type(error).__name__, error, where.tb_lineno if where else 0, " | ".join(case.said))
+        case.failed = verdict == "FAIL"
         self.add(hazard.name, label, (case.tries, case.crashes, case.hangs, case.wrong_exits, case.lost, case.others), verdict, note,
                  time.monotonic() - began)
 
@@ -222,6 +236,8 @@ class Table:
             print("not run: %s on %s: %s" % (name, self.on(labels), reason))
         for text in self.failures:
             print("failed: " + text)
+        if self.second_tries:
+            print("%d tried again" % self.second_tries)
 
     def on(self, labels):
         labels = sorted(set(labels))
