@@ -87,6 +87,16 @@ def code():
     in_threads(work, 3)
 
 
+def names():
+    """Functions of long names, each long enough to be met once, that never come again."""
+    made = 0
+    while until():
+        made += 1
+        name, space = "f%d_" % made + "x" * 300, {}
+        exec(compile("def %s():\n for i in range(8000): pass\n" % name, "<made>", "exec"), space)
+        space[name]()
+
+
 def generators():
     """Generators in every state: begun, closed, thrown into, freed in mid-run, resumed by another thread."""
     def nested(depth):
