@@ -130,25 +130,6 @@ void mem_free(void *block)
     aprof_je_dallocx(block, MALLOCX_TCACHE_NONE);
 }
 
-bool mem_grow(void **array, uint32_t *room, uint32_t needed, uint32_t first, size_t size)
-{
-    if (needed <= *room)
-        return true;
-    if (needed > UINT32_MAX / 2) { /* doubling would not end */
-        refuse();
-        return false;
-    }
-    uint32_t more = *room ? *room * 2 : first;
-    while (more < needed)
-        more *= 2;
-    void *moved = mem_realloc(*array, more * size);
-    if (!moved)
-        return false;
-    *array = moved;
-    *room = more;
-    return true;
-}
-
 size_t mem_used(void)
 {
     return atomic_load_explicit(&used, memory_order_relaxed);

@@ -25,13 +25,28 @@ void *mem_alloc(size_t size); /* uninitialised, 16-byte aligned */
 void *mem_zalloc(size_t size);
 void *mem_realloc(void *block, size_t size); /* NULL leaves block as it was */
 void mem_free(void *block);
-/* Makes room for `needed` elements in an array that is kept with its room (NULL and 0 at first): `first` of them,
- * then twice as many until it is enough. False: no memory; the array is as it was. */
-bool mem_grow(void **array, uint32_t *room, uint32_t needed, uint32_t first, size_t size);
-
 size_t mem_used(void);     /* bytes handed out now, by size class */
 size_t mem_limit(void);
 uint64_t mem_refused(void); /* how often the limit or the kernel said no */
+
+/* Makes room for `needed` elements in an array that is kept with its room (NULL and 0 at first): `first` of them,
+ * then twice as many until it is enough. False: no memory; the array is as it was. */
+static inline bool mem_grow(void **array, uint32_t *room, uint32_t needed, uint32_t first, size_t size)
+{
+    if (needed <= *room)
+        return true;
+    uint64_t more = *room ? 2 * (uint64_t)*room : first;
+    while (more < needed)
+        more *= 2;
+    if (more > UINT32_MAX)
+        more = UINT32_MAX;
+    void *moved = mem_realloc(*array, more * size);
+    if (!moved)
+        return false;
+    *array = moved;
+    *room = (uint32_t)more;
+    return true;
+}
 
 /* [fork, child] Leaves the parent's arena as it is (its owner died in the middle
  * of anything) and takes a new one. Every block from before is void. */

@@ -71,21 +71,6 @@ void mem_free(void *block)
     free((uint8_t *)block - HEAD);
 }
 
-bool mem_grow(void **array, uint32_t *room, uint32_t needed, uint32_t first, size_t size)
-{
-    if (needed <= *room)
-        return true;
-    uint32_t more = *room ? *room * 2 : first;
-    while (more < needed)
-        more *= 2;
-    void *moved = mem_realloc(*array, more * size);
-    if (!moved)
-        return false;
-    *array = moved;
-    *room = more;
-    return true;
-}
-
 size_t mem_used(void)
 {
     return used;

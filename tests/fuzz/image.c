@@ -368,56 +368,7 @@ bool guard_copy(void *dst, uintptr_t src, size_t n)
     return copy(dst, src, n);
 }
 
-bool guard_word(uintptr_t src, uint64_t *word)
-{
-    return src % sizeof *word == 0 && guard_copy(word, src, sizeof *word);
-}
-
-bool guard_gather(uint64_t *words, const struct guard_place *places, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++)
-        if (!guard_word(words[places[i].from] + (uintptr_t)(intptr_t)places[i].offset, &words[places[i].to]))
-            return false;
-    return true;
-}
-
-uint32_t guard_gather_if(uint64_t *words, const struct guard_place *places, uint32_t n, uint64_t expected)
-{
-    if (!guard_gather(words, places, 1))
-        return 0;
-    if (words[places[0].to] != expected)
-        return 1;
-    return guard_gather(words, places + 1, n - 1) ? n : 0;
-}
-
-bool guard_store(uint64_t *dst, uint64_t value)
-{
-    *dst = value;
-    return true;
-}
-
-int guard_start(enum guard_reader reader)
-{
-    return 0;
-}
-
-void guard_recheck(void)
-{
-}
-
-void guard_own_thread(void)
-{
-}
-
-bool guard_in_force(void)
-{
-    return true;
-}
-
-const char *guard_reader_name(void)
-{
-    return "copy";
-}
+#include "tests/guard_by_copy.h"
 
 /* --- mutation: edits stay whole --- */
 

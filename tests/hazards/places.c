@@ -24,7 +24,7 @@ static void *native(void *arg)
     while (!atomic_load(&go)) {
         for (int i = 0; i < 2000; i++)
             sum += (uint64_t)i;
-        usleep(20000);
+        usleep(20000); /* so that hundreds of them are no load by themselves; nothing waits for it */
     }
     return NULL;
 }

@@ -498,7 +498,7 @@ static void *junk_run(void *arg)
         *slot = junks[i % 5];
         junk.up = true;
         burn(1500000);
-        usleep(1500);
+        usleep(1500); /* the pace of the change; how many there were is nobody's figure */
     }
     *slot = frame;
     restore(state);
@@ -515,7 +515,7 @@ void junk_begin(int through, int offset)
     junk.stop = junk.up = false;
     pthread_create(&junk.thread, NULL, junk_run, NULL);
     while (!junk.up)
-        usleep(100);
+        usleep(100); /* until it is there, however long */
 }
 
 void junk_end(void)
@@ -609,7 +609,7 @@ int change_for(double seconds, int raw)
             raw_action(signo, &before, NULL);
         else
             signal(signo, SIG_DFL);
-        usleep(1000);
+        usleep(1000); /* the hazard: an action changed every millisecond */
     }
 }
 
@@ -633,7 +633,7 @@ static int wait_ppoll(void) { struct pollfd fd = {fds[0], POLLIN, 0}; return ppo
 static int wait_select(void) { return select(0, NULL, NULL, NULL, &(struct timeval){0, 1000}); }
 static int wait_nanosleep(void) { return nanosleep(&(struct timespec){0, 1000000}, NULL); }
 static int wait_clock(void) { errno = clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){0, 1000000}, NULL); return errno ? -1 : 0; }
-static int wait_usleep(void) { return usleep(1000); }
+static int wait_usleep(void) { return usleep(1000); } /* the call that is tried */
 static int wait_recv(void) { char byte; return (int)recv(fds[0], &byte, 1, 0); }
 static int wait_read(void) { char byte; return (int)read(fds[0], &byte, 1); }
 static int wait_futex(void) { return (int)syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, &(struct timespec){0, 1000000}, NULL, 0); }

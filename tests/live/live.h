@@ -28,27 +28,7 @@ bool guard_copy(void *dst, uintptr_t src, size_t n)
 }
 #endif
 
-bool guard_word(uintptr_t src, uint64_t *word)
-{
-    return src % 8 == 0 && guard_copy(word, src, sizeof *word);
-}
-
-bool guard_gather(uint64_t *words, const struct guard_place *places, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++)
-        if (!guard_word(words[places[i].from] + (uintptr_t)(intptr_t)places[i].offset, &words[places[i].to]))
-            return false;
-    return true;
-}
-
-uint32_t guard_gather_if(uint64_t *words, const struct guard_place *places, uint32_t count, uint64_t expected)
-{
-    if (!guard_gather(words, places, 1))
-        return 0;
-    if (words[places[0].to] != expected)
-        return 1;
-    return guard_gather(words, places + 1, count - 1) ? count : 0;
-}
+#include "tests/guard_by_copy.h"
 
 static uintptr_t symbol(const char *name)
 {

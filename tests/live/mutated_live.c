@@ -93,19 +93,6 @@ void mem_free(void *block)
     free(block);
 }
 
-bool mem_grow(void **array, uint32_t *room, uint32_t needed, uint32_t first, size_t size)
-{
-    uint32_t larger = *room ? *room : first;
-    while (larger < needed)
-        larger *= 2;
-    void *grown = larger == *room ? *array : mem_realloc(*array, larger * size);
-    if (grown) {
-        *array = grown;
-        *room = larger;
-    }
-    return grown;
-}
-
 size_t mem_used(void)
 {
     return used;

@@ -8,6 +8,7 @@
 
 #include "hooks/clock.h"
 #include "hooks/mem.h"
+#include "tests/unit/stack_of_text.h"
 
 static struct profile *profile;
 
@@ -39,13 +40,7 @@ static profile_frame intern(const char *text)
 /* A stack from its text. */
 static profile_stack stack_of(const char *text)
 {
-    profile_stack stack = PROFILE_ROOT;
-    while (*text != '\0') {
-        size_t length = strcspn(text, ";");
-        stack = profile_push(profile, stack, profile_intern(profile, text, length, 0));
-        text += length + (text[length] == ';');
-    }
-    return stack;
+    return stack_of_text(profile, text);
 }
 
 START_TEST(the_same_frames_are_the_same_stack)

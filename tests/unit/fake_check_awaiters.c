@@ -5,6 +5,7 @@
 
 #include "sampler/cpython/coros.h"
 #include "tests/unit/fake_asyncio.h"
+#include "tests/unit/fake_callables.h"
 
 #define PARTIAL_TYPE_AT 0x25000000u
 #define INSTANCE_TYPE_AT 0x25010000u /* keeps its attributes in a dict of its own */
@@ -58,32 +59,19 @@ static uintptr_t new_future(void)
 /* A function with one free variable; NULL: without any. */
 static uintptr_t new_function(const char *name, const char *variable, uintptr_t value)
 {
-    uintptr_t at = OBJECT(objects++), cell = fake_cell(target, at + 0x100000, value);
-    struct fake code = variable ? fake_code_with_variables(target, at + 0x200000, &variable, "\x80", 1) : fake_code_new(target, at + 0x200000);
-    struct fake function = fake_new(at, 256);
-    fake_put_word(&code, layout->code_qualname, fake_str(target, at + 0x300000, name));
-    fake_put_word(&function, layout->object_type, FUNCTION_TYPE_AT);
-    fake_put_word(&function, layout->function_code, fake_place(&code));
-    fake_put_word(&function, layout->function_closure, variable ? fake_tuple(target, at + 0x400000, &cell, 1) : 0);
-    return fake_place(&function);
+    return fake_callable_function(target, OBJECT(objects++), name, variable, value);
 }
 
 static uintptr_t new_method(const char *function, uintptr_t self)
 {
-    struct fake method = fake_new(OBJECT(objects++), 64);
-    fake_put_word(&method, layout->object_type, FAKE_METHOD_TYPE_AT);
-    fake_put_word(&method, layout->method_function, new_function(function, NULL, 0));
-    fake_put_word(&method, layout->method_self, self);
-    return fake_place(&method);
+    uintptr_t at = OBJECT(objects++);
+    return fake_callable_method(target, at, new_function(function, NULL, 0), self);
 }
 
 static uintptr_t new_partial(const char *function, uintptr_t argument)
 {
-    struct fake partial = fake_new(OBJECT(objects++), 64);
-    fake_put_word(&partial, layout->object_type, PARTIAL_TYPE_AT);
-    fake_put_word(&partial, layout->partial_function, new_function(function, NULL, 0));
-    fake_put_word(&partial, layout->partial_args, fake_tuple(target, partial.address + 0x100000, &argument, argument != 0));
-    return fake_place(&partial);
+    uintptr_t at = OBJECT(objects++);
+    return fake_callable_partial(target, at, PARTIAL_TYPE_AT, new_function(function, NULL, 0), argument);
 }
 
 static uintptr_t dict_of(const char *name, uintptr_t value)

@@ -31,6 +31,7 @@
 #include "hooks/log.h"
 #include "hooks/mem.h"
 #include "output/spool_format.h"
+#include "tests/unit/stack_of_text.h"
 
 #define START 1700000000000000u
 #define NOBODY 65534
@@ -89,13 +90,7 @@ static inline struct metadata metadata_of(uint64_t window)
 
 static inline profile_stack stack_of(const char *text)
 {
-    profile_stack stack = PROFILE_ROOT;
-    while (*text != '\0') {
-        size_t length = strcspn(text, ";");
-        stack = profile_push(profile, stack, profile_intern(profile, text, length, 0));
-        text += length + (text[length] == ';');
-    }
-    return stack;
+    return stack_of_text(profile, text);
 }
 
 static inline void add(const char *text, enum metric metric, uint64_t us)

@@ -179,7 +179,7 @@ def tasks():
         return sum(await asyncio.gather(*(leaf() for _ in range(20))))
 
     async def cancelled():
-        task = asyncio.ensure_future(asyncio.sleep(3600))
+        task = asyncio.ensure_future(asyncio.sleep(3600))  # never waited for: cancelled at once
         await asyncio.sleep(0)
         task.cancel()
         try:

@@ -393,7 +393,7 @@ def group():
     """The whole process group, a child in it."""
     child = os.fork()
     if child == 0:
-        time.sleep(30)
+        time.sleep(30)  # the group's signal ends it
     burn()
     os.kill(0, signal.SIGTERM)
     burn(5)

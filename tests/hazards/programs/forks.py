@@ -168,7 +168,7 @@ def end_normally(fork):
 
 
 async def sleeper_of_parent():
-    await asyncio.sleep(600)
+    await asyncio.sleep(600)  # pending when the process ends: nobody waits for it
 
 
 async def sleeper_of_child():
