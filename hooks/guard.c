@@ -8,6 +8,7 @@
 #include "hooks/raw.h"
 #include "hooks/real.h"
 #include "hooks/sigaction.h"
+#include "hooks/task.h"
 
 #include <signal.h>
 #include <stdatomic.h>
@@ -194,7 +195,7 @@ static const uint64_t both = 1ull << (SIGSEGV - 1) | 1ull << (SIGBUS - 1); /* as
 
 static bool is_own_thread(void)
 {
-    return (int)raw0(SYS_gettid) == atomic_load_explicit(&own_thread, memory_order_relaxed);
+    return task_tid() == atomic_load_explicit(&own_thread, memory_order_relaxed);
 }
 
 static void own_mask(bool blocks)
@@ -297,7 +298,7 @@ void guard_own_thread(void)
 {
     atomic_store(&own_blocks, false); /* as it was made */
     atomic_store(&given_back, false);
-    atomic_store(&own_thread, (int)raw0(SYS_gettid));
+    atomic_store(&own_thread, task_tid());
     guard_recheck();
 }
 

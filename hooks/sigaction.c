@@ -18,6 +18,7 @@
 #include "hooks/sigaction.h"
 #include "hooks/raw.h"
 #include "hooks/real.h"
+#include "hooks/task.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -206,7 +207,7 @@ static void die_by_default(int signo, siginfo_t *info)
 {
     restore_default(signo);
     if (!is_fault(signo, info))
-        raw4(SYS_rt_tgsigqueueinfo, real_pid(), raw0(SYS_gettid), signo, (long)info);
+        raw4(SYS_rt_tgsigqueueinfo, real_pid(), task_tid(), signo, (long)info);
 }
 
 /* The wish as the kernel would take it for one delivery: SA_RESETHAND turns it
@@ -332,7 +333,7 @@ static void call_function(int signo, const struct sigaction *wish, siginfo_t *in
     if (is_moved_to_alternate(wish, ucontext)) {
         call_on_interrupted_stack(signo, wish, info, ucontext);
         restore_default(SIGSEGV);
-        raw3(SYS_tgkill, real_pid(), raw0(SYS_gettid), SIGSEGV);
+        raw3(SYS_tgkill, real_pid(), task_tid(), SIGSEGV);
         return;
     }
     enter_mask(signo, wish);

@@ -189,7 +189,7 @@ static void *thread_main(void *arg)
     struct thread *record = arg;
     void *(*start)(void *) = record->start;
     void *start_arg = record->arg;
-    record->tid = (pid_t)raw0(SYS_gettid);
+    record->tid = task_tid();
     record->born_ns = clock_now();
     record->born_cpu = clock_self();
     atomic_store_explicit(&record->state, THREAD_LIVE, memory_order_release);
@@ -290,7 +290,7 @@ bool threads_claim(struct thread *record)
 {
     if (self != NULL)
         return self == record;
-    if (!record->adopted || state_of(record) != THREAD_LIVE || record->tid != (pid_t)raw0(SYS_gettid))
+    if (!record->adopted || state_of(record) != THREAD_LIVE || record->tid != task_tid())
         return false;
     self = record;
     return true;
@@ -300,7 +300,7 @@ struct thread *threads_find_self(void)
 {
     if (self != NULL || !threads_started())
         return self;
-    pid_t tid = (pid_t)raw0(SYS_gettid);
+    pid_t tid = task_tid();
     for (uint32_t i = 0; i < threads_high(); i++)
         if (state_of(&records[i]) == THREAD_LIVE && records[i].tid == tid)
             return threads_claim(&records[i]) ? self : NULL;
@@ -402,7 +402,7 @@ static void keep_self(struct thread *record)
     reset(record);
     record->start = start;
     record->adopted = adopted;
-    record->tid = (pid_t)raw0(SYS_gettid);
+    record->tid = task_tid();
     record->born_ns = clock_now();
     record->born_cpu = clock_self();
     atomic_store(&record->state, THREAD_LIVE);
