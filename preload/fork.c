@@ -35,7 +35,7 @@ enum {
 typedef _Atomic uint32_t counter;
 
 /* Where Python stands in its call of os.fork: the frame, and the instruction in it. */
-struct place {
+struct call_site {
     uintptr_t frame, instruction;
 };
 
@@ -49,7 +49,7 @@ static struct {
     counter *above;              /* that of the process that counts us, or did */
     _Atomic bool counted;        /* there, now */
     _Atomic bool sampled;        /* our first sample was taken */
-    struct place forking;        /* the call of os.fork after which the sampler comes back; 0: any time */
+    struct call_site forking;    /* the call of os.fork after which the sampler comes back; 0: any time */
     _Atomic bool start_wanted;   /* a sampler is to be started by the next pending call */
 } state;
 
@@ -63,13 +63,13 @@ static __thread struct {
 
 static void post_start(void);
 
-static bool read_place(uintptr_t frame, struct place *place)
+static bool read_site(uintptr_t frame, struct call_site *site)
 {
     uint64_t word;
-    *place = (struct place){0};
+    *site = (struct call_site){0};
     if (!frame || !guard_word(frame + (uintptr_t)state.target->layout.frame_instr, &word))
         return false;
-    *place = (struct place){frame, (uintptr_t)word};
+    *site = (struct call_site){frame, (uintptr_t)word};
     return true;
 }
 
@@ -82,7 +82,7 @@ static void note_call_of_fork(void)
 {
     struct frames_walk walk;
     frames_begin(&walk, state.target, own_state(), 1);
-    read_place(walk.next, &state.forking);
+    read_site(walk.next, &state.forking);
 }
 
 /* Python counts the threads after it has called what modules registered with
@@ -92,7 +92,7 @@ static bool is_in_call_of_fork(void)
 {
     struct frames_walk walk;
     struct py_frame frame;
-    struct place now;
+    struct call_site now;
     bool first = true;
     if (!state.forking.frame)
         return false;
@@ -101,7 +101,7 @@ static bool is_in_call_of_fork(void)
         if (frame.kind != FRAME_PYTHON)
             continue;
         if (frame.address == state.forking.frame)
-            return !first && read_place(frame.address, &now) && now.instruction == state.forking.instruction;
+            return !first && read_site(frame.address, &now) && now.instruction == state.forking.instruction;
         first = false;
     }
     return false;
@@ -124,7 +124,7 @@ static int start_sampler(void *unused)
         post_start(); /* again, until it has returned */
         return 0;
     }
-    state.forking = (struct place){0};
+    state.forking = (struct call_site){0};
     if (atomic_exchange(&state.start_wanted, false)) {
         tick_on_any(NULL);
         start_again();
@@ -287,7 +287,7 @@ static void child(void)
     timer_postfork_child();
     threads_postfork_child();
     mem_postfork_child();
-    state.forking = (struct place){0};
+    state.forking = (struct call_site){0};
     atomic_store(&state.start_wanted, false);
     join_count();
     if (forking.was_running) {

@@ -28,7 +28,7 @@
 #include "preload/config.h"
 #include "preload/environment.h"
 #include "preload/fork.h"
-#include "preload/place.h"
+#include "preload/order.h"
 #include "preload/python.h"
 #include "preload/selftest.h"
 #include "preload/spooling.h"
@@ -261,12 +261,12 @@ static void refuse(const char *reason)
         log_line(LOG_WARN, LOG_PYTHON, "%s", reason);
 }
 
-static bool is_in_place(void)
+static bool is_in_front(void)
 {
-    enum place place = place_find();
-    if (place == PLACE_BEHIND)
+    enum order order = order_find();
+    if (order == ORDER_BEHIND)
         refuse("this library must be there from the start, by LD_PRELOAD; loaded by a running program it does nothing");
-    return place == PLACE_IN_FRONT;
+    return order == ORDER_FRONT;
 }
 
 static int decide(bool late)
@@ -274,7 +274,7 @@ static int decide(bool late)
     char reason[256];
     switch (python_find(&target, late, reason, sizeof reason)) {
     case PYTHON_SUPPORTED:
-        return is_in_place() ? start() : INERT;
+        return is_in_front() ? start() : INERT;
     case PYTHON_REFUSED:
         refuse(reason);
         return INERT;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "preload/place.h"
+#include "preload/order.h"
 
 #include <elf.h>
 #include <link.h>
@@ -37,7 +37,7 @@ static const char *soname_of(const struct dl_phdr_info *info)
 
 static bool is_this_object(const struct dl_phdr_info *info)
 {
-    uintptr_t here = (uintptr_t)place_find;
+    uintptr_t here = (uintptr_t)order_find;
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
         if (segment->p_type == PT_LOAD && here - (info->dlpi_addr + segment->p_vaddr) < segment->p_memsz)
@@ -48,17 +48,17 @@ static bool is_this_object(const struct dl_phdr_info *info)
 
 static int look(struct dl_phdr_info *info, size_t size, void *context)
 {
-    enum place *place = context;
+    enum order *order = context;
     if (is_this_object(info))
         return 1;
     const char *soname = soname_of(info);
-    *place = strcmp(soname, OUR_SONAME) == 0 ? PLACE_SECOND : strcmp(soname, LIBC_SONAME) == 0 ? PLACE_BEHIND : PLACE_IN_FRONT;
-    return *place != PLACE_IN_FRONT;
+    *order = strcmp(soname, OUR_SONAME) == 0 ? ORDER_SECOND : strcmp(soname, LIBC_SONAME) == 0 ? ORDER_BEHIND : ORDER_FRONT;
+    return *order != ORDER_FRONT;
 }
 
-enum place place_find(void)
+enum order order_find(void)
 {
-    enum place place = PLACE_IN_FRONT;
-    dl_iterate_phdr(look, &place);
-    return place;
+    enum order order = ORDER_FRONT;
+    dl_iterate_phdr(look, &order);
+    return order;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * place: where this library stands among the objects of the process.
+ * order: where this library stands among the objects of the process.
  *
  * The loader asks them in the order in which it lists them, so only what stands
  * before libc is in front of its functions. Two copies of this library (by two
@@ -9,15 +9,15 @@
  *
  * Runs in: [loader] [interposer]. Takes the loader's lock for a moment.
  */
-#ifndef APROF_PRELOAD_PLACE_H
-#define APROF_PRELOAD_PLACE_H
+#ifndef APROF_PRELOAD_ORDER_H
+#define APROF_PRELOAD_ORDER_H
 
-enum place {
-    PLACE_IN_FRONT, /* of libc, and first of its kind */
-    PLACE_SECOND,   /* another libaprof stands before it */
-    PLACE_BEHIND    /* libc stands before it: loaded while the program ran, and in front of nothing */
+enum order {
+    ORDER_FRONT, /* of libc, and first of its kind */
+    ORDER_SECOND,   /* another libaprof stands before it */
+    ORDER_BEHIND    /* libc stands before it: loaded while the program ran, and in front of nothing */
 };
 
-enum place place_find(void);
+enum order order_find(void);
 
 #endif
