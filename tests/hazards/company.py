@@ -458,7 +458,7 @@ def modes(case):
 
 def perf_map(case):
     """-X perf: trampolines between Python's frames, a file of names of its own."""
-    code = WORK + "import os\nfor _ in range(20): work()\nprint(open('/tmp/perf-%d.map' % os.getpid()).read().count('py::leaf'))\n"
+    code = WORK + "import os\nfor _ in range(80): work()\nprint(open('/tmp/perf-%d.map' % os.getpid()).read().count('py::leaf'))\n"
     result = case.program(["-X", "perf", "-c", code], twin=True)
     if result:
         account_one(case, result, 20000)

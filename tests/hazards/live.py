@@ -42,7 +42,7 @@ def check_roots(case, way, processes):
 def names(case):
     """Functions that come once and never again, by the thousand: their names do not pile up in our heap."""
     for python in (case.pythons[0], case.pythons[-1]):
-        seconds = 60 if case.long else 5
+        seconds = 60 if case.long else 10  # windows of a second each
         result = case.program([PROGRAM, "names", str(seconds)], timeout=60 + 20 * seconds, python=python,
                               settings={"APROF_WINDOW": "1", "APROF_CLOCK": "monotonic", "APROF_RATE": "2000"})
         if not result:
