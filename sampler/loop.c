@@ -15,6 +15,7 @@
 #include "sampler/codes.h"
 #include "sampler/cpython/states.h"
 #include "sampler/stacks.h"
+#include "sampler/stall.h"
 #include "sampler/tasks.h"
 #include "sampler/tick.h"
 #include "sampler/watch.h"
@@ -29,7 +30,6 @@ enum {
     RESEAL_SECONDS = 5,   /* until a window that could not be sealed is tried again, or as long as a window lasts */
     EXEC_SECONDS = 5,     /* after a window that was sealed for an exec: another exec seals none */
     HASTE_MS = 2,         /* between two ticks while asyncio is being imported */
-    STALL_MS = 20,        /* at its files for longer: not waited for by the application */
     POLL_SOON_MS = 1,     /* looking for the runtime: in the first second ... */
     POLL_LATE_MS = 50,    /* ... and later */
     NAMES_SLACK = 256 << 10, /* bytes of names beyond a quarter more than one window left, until they are dropped */
@@ -70,7 +70,6 @@ static _Atomic uint32_t running; /* STARTING: requests of before are being clear
 enum { STOPPED, STARTING, RUNNING };
 static _Atomic bool refused;
 static _Atomic bool waiting; /* for a runtime, at the slow pace */
-static _Atomic uint64_t writing_ns; /* since when the thread has been at its files; 0: it is not */
 
 void loop_prepare(const struct loop_options *given)
 {
@@ -186,12 +185,6 @@ static void clear_profile(void)
 
 static void tick_once(bool must);
 
-/* Around all that may wait for a disk. */
-static void writing(bool begins)
-{
-    atomic_store(&writing_ns, begins ? clock_now() : 0);
-}
-
 /* A process counts as sampled once that can be read. */
 static void flush(const struct window *window)
 {
@@ -219,12 +212,12 @@ static void end_window(const char *reason, enum after after)
     uint64_t process_cpu = loop.window_process_cpu, own = loop.window_own_cpu;
     struct account_book book = loop.book;
     open_window(ended.number + 1);
-    writing(true);
+    stall_writing(true);
     flush(&ended);
     if (after != NEXT_WINDOW)
         options.output->describe(loop.profile, &ended); /* whoever cannot wait for the sealing leaves live files that say all */
     int error = options.output->seal(loop.profile, &ended, after == NEXT_WINDOW ? &loop.window : NULL);
-    writing(false);
+    stall_writing(false);
     if (error < 0 && after != NOTHING) {
         loop.window = ended;
         loop.window.ended = "open";
@@ -306,11 +299,11 @@ static void store(void)
         loop.described_ns = now;
         update_window();
     }
-    writing(true);
+    stall_writing(true);
     flush(&loop.window);
     if (describing)
         options.output->describe(loop.profile, &loop.window);
-    writing(false);
+    stall_writing(false);
 }
 
 static void take_tick(uint64_t now)
@@ -425,7 +418,7 @@ static uint64_t poll_interval(uint64_t now)
 static bool may_begin(uint64_t now)
 {
     return !loop.over && !atomic_load(&refused) && now - loop.started_ns >= options.delay_ns &&
-           states_phase(options.target) == RUNTIME_READY;
+           states_phase(options.target) == RUNTIME_READY && !stall_is_above();
 }
 
 static void run_sampling(uint64_t now)
@@ -483,10 +476,10 @@ static void last_tick(void)
     loop.window.counters.ticks_taken++;
     tick_once(true);
     update_window();
-    writing(true);
+    stall_writing(true);
     flush(&loop.window);
     options.output->describe(loop.profile, &loop.window);
-    writing(false);
+    stall_writing(false);
 }
 
 /* A program that tries one exec after the other would leave a window for each: then
@@ -516,9 +509,9 @@ static bool answer(uint32_t asked)
         else if (asked & LOOP_LAST_TICK)
             last_tick();
         if (loop.sampling_ns && asked & LOOP_PAUSE) {
-            writing(true);
+            stall_writing(true);
             options.output->pause(loop.profile, &loop.window);
-            writing(false);
+            stall_writing(false);
             loop.paused = true;
         }
     }
@@ -527,10 +520,10 @@ static bool answer(uint32_t asked)
 
 static void take_up(void)
 {
-    writing(true);
+    stall_writing(true);
     if (loop.paused && loop.sampling_ns)
         options.output->resume(loop.profile, &loop.window);
-    writing(false);
+    stall_writing(false);
     loop.paused = false;
 }
 
@@ -593,6 +586,7 @@ int loop_start(void)
         return -EAGAIN; /* the one that was paused has not left yet */
     }
     loop.unjoined = false;
+    stall_start();
     atomic_store(&requests, 0);
     memset(&loop.task, 0, sizeof loop.task);
     atomic_store(&running, RUNNING);
@@ -611,14 +605,6 @@ void loop_notice_end(void)
     log_line(LOG_WARN, LOG_STATE, "not profiling any more: something ended our thread, a seccomp filter perhaps");
 }
 
-/* A disk that does not answer (a network that is gone, a file system of a program
- * that hangs) was waited for already: once, not at each fork. */
-static bool is_stalled(void)
-{
-    uint64_t since = atomic_load(&writing_ns), now = clock_now();
-    return since != 0 && now > since && now - since > STALL_MS * MS;
-}
-
 bool loop_ask(enum loop_request request, uint64_t deadline_ns)
 {
     if (!loop_is_running())
@@ -629,8 +615,8 @@ bool loop_ask(enum loop_request request, uint64_t deadline_ns)
     futex_wake(&requests);
     for (;;) {
         uint32_t now = atomic_load(&requests);
-        if (now & (uint32_t)request && is_stalled())
-            return false;
+        if (now & (uint32_t)request && stall_is())
+            return false; /* waited for already: once, not at each fork */
         if (!(now & (uint32_t)request))
             break;
         if (!futex_wait(&requests, now, deadline_ns)) {
@@ -679,6 +665,6 @@ void loop_postfork_child(void)
     atomic_store(&requests, 0);
     atomic_store(&running, STOPPED);
     atomic_store(&waiting, false);
-    atomic_store(&writing_ns, 0);
+    stall_postfork_child();
     tick_enable(false);
 }

@@ -627,7 +627,7 @@ def stalled(case):
 
     Python 3.12 and later warn of our thread at a fork then: it cannot leave."""
     for orders in ("all hang", "write 300") if case.long else ("all hang",):
-        with DiskFs(case.name) as fs:
+        with DiskFs(case.name, "deaf") as fs:  # whoever is at it cannot even be killed
             steps = Steps(case, case.python, orders, spool=fs.spool, words=["env", "PYTHONWARNINGS=ignore::DeprecationWarning"])
             if not steps.work_until(lambda: live_files(fs.behind), "files in the spool"):
                 return
@@ -639,6 +639,7 @@ def stalled(case):
             usual = sorted(plain)[len(plain) // 2]
             median = waited[len(waited) // 2]
             case.check(median < usual + WAIT_MS / 2000, "%s: fork takes %.1f ms, %.1f before", steps.label, 1e3 * median, 1e3 * usual)
+            steps.tell("fork 3 100")  # time enough for a sampler of their own, which must not meet the same disk
             fs.order("")
             steps.work_until(lambda: sum_behind(fs, steps) > 0.8 * steps.worked, "what waited, in the spool", step=50)
             steps.end()

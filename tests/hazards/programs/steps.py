@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
 """steps: does what it is told, a line at a time, and times itself.
 
-  work MS      uses so much CPU, in work()
-  fork COUNT   forks so many children that end at once; the time of each call of fork
-  exec STATUS  becomes a shell that ends so
-  new COUNT    works a little in so many functions that were not seen before
+  work MS           uses so much CPU, in work()
+  fork COUNT [MS]   forks so many children, one by one, that use so much CPU (none) and end; the time of each call of fork
+  exec STATUS       becomes a shell that ends so
+  new COUNT         works a little in so many functions that were not seen before
   limit NAME SOFT   resource.setrlimit
-  exit STATUS  ends by os._exit
-  do CODE      runs a line of Python
+  exit STATUS       ends by os._exit
+  do CODE           runs a line of Python
 
 Answers each with "done" and its numbers. At the end of its input: the longest
 times of its own that it saw, and exit status 7.
@@ -24,12 +24,13 @@ def work(seconds):
         sum(range(200))
 
 
-def fork(count):
+def fork(count, ms=0):
     taken = []
     for _ in range(count):
         began = time.monotonic()
         pid = os.fork()
         if not pid:
+            work(ms / 1000)
             os._exit(0)
         taken.append(time.monotonic() - began)
         os.waitpid(pid, 0)
@@ -48,7 +49,7 @@ def obey(order, rest):
     if order == "work":
         work(int(rest) / 1000)
     elif order == "fork":
-        return fork(int(rest))
+        return fork(*map(int, rest.split()))
     elif order == "new":
         fresh(int(rest))
     elif order == "exec":
