@@ -94,8 +94,23 @@ static void farewell_prepare(struct spool *spool, struct live_window *window, si
     close(fd);
 }
 
-/* One write, padded with spaces before its newline, never shorter than before:
- * no tail of a longer one is left. */
+/* Over what stands there, all of it or nothing: a limit of file size below the length
+ * (RLIMIT_FSIZE, lowered meanwhile) or a full disk would let the first part through.
+ * What may be refused is written first: what is beyond the end, and the last byte,
+ * which is a newline as before. */
+static int metadata_replace(int fd, const char *text, size_t length, size_t before)
+{
+    size_t head = length > before ? before : length - 1;
+    if (live_write(fd, text + head, length - head, head) == length - head && live_write(fd, text, head, 0) == head)
+        return 0;
+    int error = errno ? -errno : -ENOSPC;
+    if (length > before && ftruncate(fd, (off_t)before) != 0)
+        return -errno;
+    return error;
+}
+
+/* Padded with spaces before its newline, never shorter than before: no tail of a
+ * longer one is left. */
 static int metadata_write(struct spool *spool, struct live_window *window, const struct metadata *metadata)
 {
     const char *farewell = farewell_word();
@@ -108,8 +123,9 @@ static int metadata_write(struct spool *spool, struct live_window *window, const
         return -ENOMEM;
     memset(spool->buffer.bytes + length - 1, ' ', padded - length);
     spool->buffer.bytes[padded - 1] = '\n';
-    if (live_write(window->files[PLACE_METADATA].fd, spool->buffer.bytes, padded, 0) != padded)
-        return errno ? -errno : -ENOSPC;
+    int error = metadata_replace(window->files[PLACE_METADATA].fd, spool->buffer.bytes, padded, window->padded);
+    if (error < 0)
+        return error;
     window->padded = padded;
     farewell_prepare(spool, window, padded);
     if (strcmp(metadata->ended, "open") == 0 && farewell_word() != farewell)

@@ -2,6 +2,8 @@
  *
  * spool: windows opened, renewed, lost, put aside and taken up; full disks.
  */
+#include <sys/resource.h>
+
 #include "tests/unit/spool_fixture.h"
 
 START_TEST(nothing_is_made_before_there_is_something_to_write)
@@ -48,6 +50,49 @@ START_TEST(live_metadata_is_padded_locked_and_renewed_in_place)
     spool_free(spool);
     ck_assert_int_eq(flock(fd, LOCK_SH | LOCK_NB), 0);
     close(fd);
+}
+END_TEST
+
+static const char *described_program(const char *path)
+{
+    static char name[4];
+    json_t *object = object_of(path);
+    ck_assert_ptr_nonnull(object);
+    strncpy(name, json_string_value(json_object_get(object, "program")), sizeof name - 1);
+    json_decref(object);
+    return name;
+}
+
+static void limit_file_size(rlim_t soft)
+{
+    struct rlimit limit;
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    limit.rlim_cur = soft;
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+START_TEST(metadata_is_replaced_whole_or_not_at_all)
+{
+    static const rlim_t limits[] = {0, 200, 1000, 4095, 5000, 8191}; /* of 4096 bytes, to be replaced by 4096 and 8192 */
+    struct spool *spool = spool_with(42, 0, true);
+    struct metadata metadata = metadata_of(0);
+    char large[6000];
+    memset(large, 'q', sizeof large);
+    large[sizeof large - 1] = '\0';
+    signal(SIGXFSZ, SIG_IGN);
+    add("a", METRIC_CPU, 5);
+    ck_assert_int_eq(flush(spool), 0);
+    const char *path = file_name(42, 0, "json.live");
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        metadata.program = limits[i] < 4096 ? "another one" : large; /* what follows stands elsewhere then */
+        limit_file_size(limits[i]);
+        ck_assert_int_eq(spool_describe(spool, &metadata), -EFBIG);
+        limit_file_size(RLIM_INFINITY);
+        ck_assert_str_eq(described_program(path), "p");
+    }
+    ck_assert_int_eq(spool_describe(spool, &metadata), 0);
+    ck_assert_str_eq(described_program(path), "qqq");
+    spool_free(spool);
 }
 END_TEST
 
@@ -250,6 +295,7 @@ Suite *suite_spool(void)
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, nothing_is_made_before_there_is_something_to_write);
     tcase_add_test(tcase, live_metadata_is_padded_locked_and_renewed_in_place);
+    tcase_add_test(tcase, metadata_is_replaced_whole_or_not_at_all);
     tcase_add_test(tcase, descriptors_are_not_kept_where_they_may_not_be);
     tcase_add_test(tcase, a_file_cut_by_somebody_is_begun_anew);
     tcase_add_test(tcase, one_file_removed_begins_a_new_window);
