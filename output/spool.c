@@ -412,6 +412,7 @@ struct spool *spool_new(const struct spool_options *options)
     struct spool *spool = mem_zalloc(sizeof *spool);
     if (spool == NULL)
         return NULL;
+    trouble_start();
     spool->lines.buffer = &spool->buffer;
     spool->bound.limit_bytes = options->limit_bytes;
     spool->may_keep = options->keep_descriptors;

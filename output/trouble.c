@@ -2,7 +2,9 @@
 #include "output/trouble.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stddef.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h> /* geteuid */
 
@@ -11,13 +13,40 @@
 
 #define RETRY_NS 1000000000u
 
+enum { ERRORS = 192 }; /* more than there are errno values */
+
+/* Said, and not over since: a bit an errno, for a process and all that it forks. A
+ * server whose workers live for one request would say it with each. */
+static struct said {
+    _Atomic uint64_t bits[ERRORS / 64];
+} unshared, *said;
+
+void trouble_start(void)
+{
+    if (said)
+        return;
+    void *page = mmap(NULL, sizeof *said, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    said = page == MAP_FAILED ? &unshared : page;
+}
+
+static bool is_news(int error)
+{
+    uint64_t bit = 1ull << error % 64;
+    return !(atomic_fetch_or(&said->bits[error / 64 % (ERRORS / 64)], bit) & bit);
+}
+
+static void is_over(int error)
+{
+    atomic_fetch_and(&said->bits[error / 64 % (ERRORS / 64)], ~(1ull << error % 64));
+}
+
 static const char *error_word(int error)
 {
     static const struct { int error; const char *word; } words[] = {
         {EACCES, "permission denied"}, {EPERM, "not permitted"},   {EROFS, "read-only file system"},
         {ENOSPC, "no space left"},     {EDQUOT, "quota exceeded"}, {ENOTDIR, "not a directory"},
         {ENOENT, "no such directory"}, {ELOOP, "symbolic link"},   {EMFILE, "too many open files"},
-        {ENOMEM, "out of memory"},     {EIO, "input/output error"}, {EFBIG, "file too large"},
+        {ENFILE, "too many open files"}, {ENOMEM, "out of memory"}, {EIO, "input/output error"}, {EFBIG, "file too large"},
         {EEXIST, "names are taken"},   {ENAMETOOLONG, "name too long"}, {ESTALE, "taken away by somebody"}, {EINVAL, "not an absolute path"},
     };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
@@ -40,6 +69,8 @@ static void say(const char *directory, int error)
     unsigned uid = (unsigned)geteuid();
     if (error == ENOSPC || error == EDQUOT || error == EFBIG || error == ENOMEM)
         log_line(LOG_WARN, LOG_SPOOL, "spool directory %s, uid %u: %s (%d); stacks wait in memory; look at: df -h %s", directory, uid, word, error, directory);
+    else if (error == EMFILE || error == ENFILE)
+        log_line(LOG_WARN, LOG_SPOOL, "spool directory %s, uid %u: %s (%d); stacks wait in memory; raise the limit: ulimit -n", directory, uid, word, error);
     else if (error == EINVAL)
         log_line(LOG_WARN, LOG_SPOOL, "spool directory %s, uid %u: %s (%d); give one: export APROF_DIR=\"$PWD/aprof-spool\"", directory, uid, word, error);
     else if (error == EBADF)
@@ -72,13 +103,16 @@ int trouble_failed(struct trouble *trouble, const char *directory, int error)
     trouble->retry_ns = clock_now() + RETRY_NS;
     if (trouble->logged != error && error != -ESTALE) {
         trouble->logged = error;
-        say(directory, -error);
+        if (is_news(-error))
+            say(directory, -error);
     }
     return error;
 }
 
 void trouble_is_over(struct trouble *trouble)
 {
+    if (trouble->logged)
+        is_over(-trouble->logged);
     trouble->failure = trouble->logged = 0;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * trouble: what became of writing when it failed: counted by reason, said once a
- * kind of error (path, errno, uid, what mends it), tried again a second later.
+ * kind of error (path, errno, uid, what mends it) by a process and those that it
+ * forks, again once it was over; tried again a second later.
  *
  * Runs in: [sampler].
  */
@@ -18,6 +19,9 @@ struct trouble {
     uint64_t retry_ns;
     uint64_t limits[LIMIT_COUNT]; /* since the window began: those of the spool */
 };
+
+/* Before the first: a page for the process and what it forks. */
+void trouble_start(void);
 
 /* Returns the error, a negative errno. directory: of the spool, for the line. */
 int trouble_failed(struct trouble *trouble, const char *directory, int error);

@@ -11,6 +11,7 @@
 #include "hooks/log.h"
 #include "hooks/mem.h"
 #include "hooks/real.h"
+#include "hooks/sigaction.h"
 #include "hooks/task.h"
 #include "hooks/threads.h"
 #include "hooks/timer.h"
@@ -279,6 +280,7 @@ static void child(void)
     state.pid = real_pid();
     state.start_us = clock_epoch_us();
     states_postfork_child(state.target, forking.tid, pthread_self());
+    sigaction_after_exec(); /* another thread of the parent may have been about to spawn */
     loop_postfork_child();
     farewell_postfork_child();
     codes_postfork_child();

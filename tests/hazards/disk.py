@@ -688,6 +688,7 @@ def limits(case):
         steps.tell("limit " + limit)
         steps.tell("work 400")
         steps.tell("new 10")
+        steps.tell("fork 3 100")  # which meet the same, and do not say it again
         steps.end(said=1, errno_said={errno.EFBIG} if "FSIZE 0" in limit else None)
         steps.spooled(share=0)
 
