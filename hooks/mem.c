@@ -112,13 +112,14 @@ void *mem_realloc(void *block, size_t size)
         return mem_alloc(size);
     size_t before = aprof_je_sallocx(block, 0);
     size_t after = aprof_je_nallocx(size ? size : 1, flags() | MALLOCX_ALIGN(16));
-    if (after == 0 || (after > before && !take(after - before)))
+    size_t extra = after > before ? after : 0; /* where it moves both are there for a moment */
+    if (after == 0 || !take(extra))
         return refuse();
     void *moved = aprof_je_rallocx(block, size ? size : 1, flags() | MALLOCX_ALIGN(16));
-    if (after < before && moved != NULL)
-        atomic_fetch_sub(&used, before - after);
-    if (after > before && moved == NULL)
-        atomic_fetch_sub(&used, after - before);
+    if (moved != NULL)
+        atomic_fetch_sub(&used, before + extra - after);
+    else
+        atomic_fetch_sub(&used, extra);
     return moved ? moved : refuse();
 }
 
@@ -143,6 +144,15 @@ size_t mem_limit(void)
 uint64_t mem_refused(void)
 {
     return atomic_load_explicit(&refused, memory_order_relaxed);
+}
+
+bool mem_has_room(size_t size)
+{
+    size_t most = mem_limit();
+    bool room = most == 0 || mem_used() + size <= most - most / 8;
+    if (!room)
+        atomic_fetch_add_explicit(&refused, 1, memory_order_relaxed);
+    return room;
 }
 
 void mem_postfork_child(void)

@@ -23,14 +23,23 @@ int mem_init(size_t limit_bytes);
 
 void *mem_alloc(size_t size); /* uninitialised, 16-byte aligned */
 void *mem_zalloc(size_t size);
-void *mem_realloc(void *block, size_t size); /* NULL leaves block as it was */
+void *mem_realloc(void *block, size_t size); /* NULL leaves block as it was. Needs room for both at once */
 void mem_free(void *block);
 size_t mem_used(void);     /* bytes handed out now, by size class */
 size_t mem_limit(void);
 uint64_t mem_refused(void); /* how often the limit or the kernel said no */
 
+/* Whether so much can be had and an eighth of the limit is left; a no counts as
+ * refused. Names, stacks and tasks, which grow with what the application does and are
+ * left out when there is no room, ask first: so that threads can still be watched and
+ * windows sealed. A limit of 0 is a heap without one. */
+bool mem_has_room(size_t size);
+
+enum { MEM_SMALL = 64 << 10 };
+
 /* Makes room for `needed` elements in an array that is kept with its room (NULL and 0 at first): `first` of them,
- * then twice as many until it is enough. False: no memory; the array is as it was. */
+ * then twice as many until it is enough. An array of more than MEM_SMALL leaves what mem_has_room says.
+ * False: no memory; the array is as it was. */
 static inline bool mem_grow(void **array, uint32_t *room, uint32_t needed, uint32_t first, size_t size)
 {
     if (needed <= *room)
@@ -40,7 +49,8 @@ static inline bool mem_grow(void **array, uint32_t *room, uint32_t needed, uint3
         more *= 2;
     if (more > UINT32_MAX)
         more = UINT32_MAX;
-    void *moved = mem_realloc(*array, more * size);
+    size_t bytes = more * size;
+    void *moved = bytes <= MEM_SMALL || mem_has_room(bytes) ? mem_realloc(*array, bytes) : NULL;
     if (!moved)
         return false;
     *array = moved;

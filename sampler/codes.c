@@ -38,7 +38,7 @@ static struct {
     _Atomic uint64_t reserved; /* words ever reserved by producers */
     _Atomic uint64_t consumed; /* words ever given back by the sampler */
     _Atomic uint64_t overflows;
-    _Atomic uint32_t generation; /* how often everything was forgotten */
+    _Atomic uint32_t generation; /* changes when something claimed is given up */
 } shared;
 
 int codes_start(void)
@@ -90,8 +90,19 @@ static _Atomic uint64_t *known_take(uint64_t identity)
 static void known_claim(uint64_t identity, uint32_t generation)
 {
     _Atomic uint64_t *slot = known_take(identity);
-    if (slot && atomic_load(&shared.generation) != generation)
-        atomic_compare_exchange_strong(slot, &identity, 0);
+    if (slot && atomic_load(&shared.generation) != generation && atomic_compare_exchange_strong(slot, &identity, 0))
+        atomic_fetch_sub_explicit(&shared.known_count, 1, memory_order_relaxed);
+}
+
+/* Its names could not be kept: whoever sees it next settles it again, or it would be
+ * [unknown] from then on. Who is just about to claim it finds a new generation. */
+static void known_drop(uint64_t identity)
+{
+    bool there;
+    _Atomic uint64_t *slot = known_slot(identity, &there);
+    atomic_fetch_add(&shared.generation, 1);
+    if (slot && there && atomic_compare_exchange_strong(slot, &identity, 0))
+        atomic_fetch_sub_explicit(&shared.known_count, 1, memory_order_relaxed);
 }
 
 /* --- what is copied of a code object --- */
@@ -241,13 +252,18 @@ static void place_info(struct info **infos, uint32_t size, struct info *info)
     infos[at & (size - 1)] = info;
 }
 
+static void *heap_take(size_t size)
+{
+    return mem_has_room(size) ? mem_zalloc(size) : NULL;
+}
+
 /* Keeps the table at most half full; false when it cannot grow and is full. */
 static bool grow_infos(void)
 {
     if (own.infos_count < own.infos_size / 2)
         return true;
     uint32_t size = own.infos_size ? own.infos_size * 2 : 1024;
-    struct info **infos = mem_zalloc(size * sizeof *infos);
+    struct info **infos = heap_take(size * sizeof *infos);
     if (!infos)
         return own.infos_count + 1 < own.infos_size;
     for (uint32_t i = 0; i < own.infos_size; i++)
@@ -299,7 +315,7 @@ static bool keep_info(const struct raw *raw)
         return true;
     if (!grow_infos())
         return false;
-    struct info *info = mem_alloc(sizeof *info + name_length + path_length + raw->table_length);
+    struct info *info = heap_take(sizeof *info + name_length + path_length + raw->table_length);
     if (!info)
         return false;
     *info = (struct info){raw->identity, raw->firstlineno, (uint32_t)name_length, (uint32_t)path_length, raw->table_length,
@@ -329,7 +345,7 @@ static void ring_read(void *to, uint64_t at, uint64_t bytes)
         memcpy((char *)to + first, (const void *)(uintptr_t)shared.ring, bytes - first);
 }
 
-static void take_record(uint64_t at, uint64_t words)
+static bool take_record(uint64_t at, uint64_t words)
 {
     uint64_t kinds = ring_get(at + 2), lengths = ring_get(at + 3);
     uint64_t bytes = (words - HEADER_WORDS) * 8;
@@ -338,31 +354,33 @@ static void take_record(uint64_t at, uint64_t words)
                       .name_length = (uint32_t)lengths, .path_length = (uint32_t)(lengths >> 32),
                       .table_length = (uint32_t)ring_get(at + 4), .name_kind = kinds >> 32 & 255, .path_kind = kinds >> 40 & 255};
     if (!texts)
-        return;
+        return false;
     ring_read(texts, at + HEADER_WORDS, bytes);
     raw.name = texts;
     raw.path = texts + 8 * words_of((uint64_t)raw.name_length * (uint64_t)raw.name_kind);
     raw.table = (const char *)raw.path + 8 * words_of((uint64_t)raw.path_length * (uint64_t)raw.path_kind);
-    keep_info(&raw);
+    bool kept = keep_info(&raw);
     mem_free(texts);
+    return kept;
 }
 
-void codes_drain(void)
+bool codes_drain(void)
 {
     uint64_t at = atomic_load_explicit(&shared.consumed, memory_order_relaxed);
     while (at != atomic_load_explicit(&shared.reserved, memory_order_acquire)) {
         uint64_t header = atomic_load_explicit(&shared.ring[at & (RING_WORDS - 1)], memory_order_acquire);
         uint64_t words = header & 0xffffffff;
         if (!(header & RECORD_DONE))
-            break; /* its handler is still writing */
-        if (!(header & RECORD_VOID))
-            take_record(at, words);
+            return false;
+        if (!(header & RECORD_VOID) && !take_record(at, words))
+            known_drop(ring_get(at + 1));
         /* Zeroed before it is given back: the next record here is not done until it says so. */
         for (uint64_t i = 0; i < words; i++)
             ring_word(at + i, 0);
         at += words;
         atomic_store_explicit(&shared.consumed, at, memory_order_release);
     }
+    return true;
 }
 
 bool codes_learn(const struct py_target *target, uintptr_t address, uint64_t identity)
@@ -408,7 +426,7 @@ static bool grow_lines(void)
     if (own.lines_count < own.lines_size / 2)
         return true;
     uint32_t size = own.lines_size ? own.lines_size * 2 : 4096;
-    struct line *lines = mem_zalloc(size * sizeof *lines);
+    struct line *lines = heap_take(size * sizeof *lines);
     if (!lines)
         return own.lines_count + 1 < own.lines_size;
     for (uint32_t i = 0; i < own.lines_size; i++)
@@ -471,9 +489,8 @@ void codes_forget(void)
     own.infos_size = own.infos_count = 0;
     /* Handlers may claim meanwhile: before this, and their claim goes with the
      * others; after it, and they see the new generation. */
-    for (uint32_t i = 0; i < KNOWN_SLOTS; i++)
-        atomic_store_explicit(&shared.known[i], 0, memory_order_release);
     atomic_store_explicit(&shared.known_count, 0, memory_order_relaxed);
+    pages_clear((void *)(uintptr_t)shared.known, KNOWN_SLOTS * sizeof(uint64_t));
 }
 
 uint64_t codes_overflows(void)

@@ -18,7 +18,9 @@
  * too; the sampler then reads it from memory if its identity still matches.
  *
  * Bounded: the known table and the infos are emptied together (codes_forget)
- * at a window's end when they are more than half full.
+ * at a window's end when they are more than half full. Names that the heap has no
+ * room for are not known: they are [unknown] now, and settled again when they are
+ * seen next.
  */
 #ifndef APROF_SAMPLER_CODES_H
 #define APROF_SAMPLER_CODES_H
@@ -44,8 +46,8 @@ int codes_start(void);
 /* [handler] True when the names of this code object are settled (now or before). */
 bool codes_settle(const struct py_target *target, const struct py_code *code);
 
-/* [sampler] Takes over what handlers copied. */
-void codes_drain(void);
+/* [sampler] Takes over what handlers copied. False: one of them is still writing. */
+bool codes_drain(void);
 
 /* [sampler] Reads the names of a code object that the caller knows to be alive
  * or whose identity must still match. False when they cannot be had. */

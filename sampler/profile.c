@@ -31,16 +31,9 @@ struct array {
     uint32_t item_size;
 };
 
-/* Leaves an eighth of the heap to others. A limit of 0 is a heap without one. */
-static bool heap_has_room(size_t size)
-{
-    size_t limit = mem_limit();
-    return limit == 0 || mem_used() + size <= limit - limit / 8;
-}
-
 static void *heap_take(size_t size)
 {
-    return heap_has_room(size) ? mem_alloc(size) : NULL;
+    return mem_has_room(size) ? mem_alloc(size) : NULL;
 }
 
 static inline void *array_at(const struct array *array, uint32_t index)
@@ -52,7 +45,7 @@ static bool array_directory_grow(struct array *array)
 {
     uint32_t room = array->blocks_room ? 2 * array->blocks_room : 16;
     size_t size = room * sizeof *array->blocks;
-    void **blocks = heap_has_room(size) ? mem_realloc(array->blocks, size) : NULL;
+    void **blocks = mem_has_room(size) ? mem_realloc(array->blocks, size) : NULL;
     if (blocks == NULL)
         return false;
     array->blocks = blocks;
@@ -152,7 +145,7 @@ static bool table_has_room(struct table *table)
     if (table->base + table->split < table->room)
         return true;
     size_t size = 2 * (size_t)table->room * sizeof *table->heads;
-    uint32_t *heads = table->room < (1u << 30) && heap_has_room(size) ? mem_realloc(table->heads, size) : NULL;
+    uint32_t *heads = table->room < (1u << 30) && mem_has_room(size) ? mem_realloc(table->heads, size) : NULL;
     if (heads == NULL)
         return false;
     table->heads = heads;

@@ -364,7 +364,7 @@ static void drain(const struct look *look, struct watched *watched, bool final)
             ring_drop(ring, words ? words : ready);
             continue;
         }
-        if (!final && watched->postponed < POSTPONED_MAX && !stacks_resolve(look->stacks, look->watch->one)) {
+        if (!final && watched->postponed < POSTPONED_MAX && !stacks_resolve(look->stacks, look->watch->one) && !codes_drain()) {
             watched->postponed++;
             return;
         }

@@ -81,6 +81,11 @@ size_t mem_limit(void)
     return limit;
 }
 
+bool mem_has_room(size_t size)
+{
+    return limit == 0 || used + size <= limit - limit / 8;
+}
+
 uint64_t mem_refused(void)
 {
     return refused;

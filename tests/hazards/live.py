@@ -53,4 +53,20 @@ def names(case):
                        [b >> 10 for b in heap])
 
 
-HAZARDS = [Hazard("live." + kind, changing(kind)) for kind in KINDS] + [Hazard("live.names", names, each=False)]
+def full(case):
+    """Our heap is full of names: threads that come then are still watched, and windows sealed."""
+    for python in (case.pythons[0], case.pythons[-1]):
+        seconds = 60 if case.long else 8
+        result = case.program([PROGRAM, "full", str(seconds)], timeout=60 + 20 * seconds, python=python,
+                              settings={"APROF_MEMORY": "4", "APROF_RATE": "1000"})
+        if not result:
+            continue
+        process = h.Spool(result.spool).by_pid(result.pid)[0]
+        used = process.counter("process_cpu_us") - process.counter("sampler_cpu_us")
+        shown = sum(us for _, us in process.stacks("cpu"))
+        case.check(any(m["limits"].get("memory") for m in process.metas()), "%s: the heap was not full", python.label)
+        case.check(all(m["heap_bytes"] <= 4 << 20 for m in process.metas()), "%s: more than was allowed", python.label)
+        case.check(abs(shown - used) <= 0.01 * used, "%s: %.3f s of CPU shown, %.3f s used", python.label, shown / 1e6, used / 1e6)
+
+
+HAZARDS = [Hazard("live.full", full, each=False)] + [Hazard("live." + kind, changing(kind)) for kind in KINDS] + [Hazard("live.names", names, each=False)]

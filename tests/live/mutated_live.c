@@ -103,6 +103,11 @@ size_t mem_limit(void)
     return HEAP_MAX;
 }
 
+bool mem_has_room(size_t size)
+{
+    return used + size <= HEAP_MAX;
+}
+
 /* ---- the image ---- */
 
 static struct range *range_of(uintptr_t address, size_t n)

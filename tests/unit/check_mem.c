@@ -99,6 +99,47 @@ START_TEST(the_limit_holds_and_leaves_blocks_as_they_were)
 }
 END_TEST
 
+/* What grows without end leaves room for what must still be had. */
+START_TEST(the_last_eighth_is_kept_for_those_who_do_not_ask)
+{
+    enum { ITEMS = MEM_SMALL / sizeof(uint32_t) };
+    uint32_t *array = NULL, *small = NULL, room = 0, small_room = 0;
+    ck_assert_int_eq(mem_init(8 * MIB), 0);
+    ck_assert(mem_has_room(7 * MIB));
+    ck_assert_uint_eq(mem_refused(), 0);
+    ck_assert(!mem_has_room(7 * MIB + 1));
+    ck_assert_uint_eq(mem_refused(), 1);
+    void *most = mem_alloc(6 * MIB);
+    ck_assert_ptr_ne(most, NULL);
+    while (mem_grow((void **)&array, &room, room + 1, 4, sizeof *array))
+        ck_assert_uint_le(mem_used(), 7 * MIB);
+    ck_assert_uint_ge(room, ITEMS);
+    ck_assert(mem_has_room(1));
+    void *rest = mem_alloc(7 * MIB - mem_used());
+    ck_assert_ptr_ne(rest, NULL);
+    ck_assert(!mem_has_room(1));
+    ck_assert(mem_grow((void **)&small, &small_room, ITEMS, ITEMS, sizeof *small));
+    ck_assert(!mem_grow((void **)&small, &small_room, ITEMS + 1, 4, sizeof *small));
+    ck_assert_ptr_ne(mem_alloc(MIB / 2), NULL);
+}
+END_TEST
+
+/* Where a block moves there are two for a moment. */
+START_TEST(realloc_has_room_for_both)
+{
+    ck_assert_int_eq(mem_init(8 * MIB), 0);
+    void *block = mem_alloc(4 * MIB), *larger;
+    ck_assert_ptr_eq(mem_realloc(block, 5 * MIB), NULL);
+    ck_assert_uint_eq(mem_used(), 4 * MIB);
+    ck_assert_ptr_ne(block = mem_realloc(block, MIB), NULL); /* to give back is possible always */
+    ck_assert_uint_eq(mem_used(), MIB);
+    ck_assert_ptr_ne(larger = mem_realloc(block, 5 * MIB), NULL);
+    ck_assert_uint_eq(mem_used(), 5 * MIB);
+    mem_free(larger);
+    ck_assert_uint_eq(mem_used(), 0);
+}
+END_TEST
+
 START_TEST(the_applications_heap_is_not_touched)
 {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -203,6 +244,8 @@ Suite *suite_mem(void)
     tcase_add_test(tests, realloc_keeps_what_was_there);
     tcase_add_test(tests, an_array_grows_by_doubling_and_keeps_what_it_had);
     tcase_add_test(tests, the_limit_holds_and_leaves_blocks_as_they_were);
+    tcase_add_test(tests, the_last_eighth_is_kept_for_those_who_do_not_ask);
+    tcase_add_test(tests, realloc_has_room_for_both);
     tcase_add_test(tests, the_applications_heap_is_not_touched);
     tcase_add_test(tests, the_applications_settings_do_not_reach_us);
     tcase_add_test(tests, a_forked_child_starts_anew);

@@ -333,6 +333,31 @@ START_TEST(without_memory_nothing_breaks)
 }
 END_TEST
 
+/* A heap that is full for a while, of other things, hides no name for ever. */
+START_TEST(what_found_no_room_is_settled_again)
+{
+    start(_i);
+    void *filled[64];
+    size_t blocks = 0;
+    while (mem_has_room((size_t)8 << 20))
+        ck_assert_ptr_nonnull(filled[blocks++] = mem_alloc((size_t)8 << 20));
+    void *rest[4096];
+    size_t rests = 0;
+    while (mem_has_room(4096))
+        ck_assert_ptr_nonnull(rest[rests++] = mem_alloc(4096));
+    ck_assert(settle(1));
+    ck_assert(codes_drain());
+    ck_assert_str_eq(text_of(identity(1), 0), "");
+    while (rests > 0)
+        mem_free(rest[--rests]);
+    ck_assert(settle(1));
+    ck_assert(codes_drain());
+    ck_assert_str_eq(text_of(identity(1), 0), "Job.run (/app/main.py:40)");
+    while (blocks > 0)
+        mem_free(filled[--blocks]);
+}
+END_TEST
+
 /* --- from memory --- */
 
 START_TEST(a_living_code_object_is_read_from_memory)
@@ -478,7 +503,7 @@ Suite *suite_codes(void)
     };
     const TTest *const once[] = {
         a_name_as_long_as_the_ring_takes, settling_twice_takes_room_once, a_full_ring_refuses_and_recovers, the_ring_wraps_around,
-        a_crowded_table_refuses, many_are_forgotten, frames_are_forgotten_names_are_not, nothing_is_leaked, without_memory_nothing_breaks,
+        a_crowded_table_refuses, many_are_forgotten, frames_are_forgotten_names_are_not, nothing_is_leaked, without_memory_nothing_breaks, what_found_no_room_is_settled_again,
         the_event_loop_is_known, two_threads_settle_the_same, a_forked_child_begins_with_nothing, before_the_start_nothing_breaks,
     };
     Suite *suite = suite_create("codes");

@@ -97,6 +97,26 @@ def names():
         space[name]()
 
 
+def full():
+    """As many names as a small heap has room for, and then threads that work."""
+    made = 0
+    while time.process_time() < SECONDS / 2:
+        space, called = {"last": lambda: sum(range(200000))}, "last"
+        for _ in range(20):
+            made += 1
+            name = "f%d_" % made + "x" * 900
+            exec(compile("def %s():\n %s()\n" % (name, called), "<made %s>" % name, "exec"), space)
+            called = name
+        space[called]()
+
+    def work(number):
+        end = time.thread_time() + 0.03
+        while time.thread_time() < end:
+            sum(range(1000))
+    while until():
+        in_threads(work, 20)
+
+
 def generators():
     """Generators in every state: begun, closed, thrown into, freed in mid-run, resumed by another thread."""
     def nested(depth):
