@@ -17,7 +17,7 @@
 #include "hooks/mem.h"
 #include "hooks/raw.h" /* getdents64: opendir would take from libc's heap */
 
-#define MANY_FILES 5000u         /* beyond it, 7 ms, listings are spared */
+#define MANY_FILES 5000u         /* beyond it, 7 ms, listings are spared near the bound too */
 #define LISTING_GOOD_US 60000000u
 
 /* ---- listing ---- */
@@ -259,10 +259,11 @@ struct ledger {
 
 static bool ledger_spares(int lock, const struct evict_request *request, struct ledger *ledger)
 {
-    if (pread(lock, ledger, sizeof *ledger, 0) != sizeof *ledger || ledger->files < MANY_FILES)
+    if (pread(lock, ledger, sizeof *ledger, 0) != sizeof *ledger)
         return false;
+    uint64_t enough = ledger->files < MANY_FILES ? request->limit_bytes / 2 : request->limit_bytes;
     return request->now_us >= ledger->listed_us && request->now_us - ledger->listed_us < LISTING_GOOD_US &&
-           ledger->total + request->added_bytes <= request->limit_bytes;
+           ledger->total + request->added_bytes <= enough;
 }
 
 static void eviction_run(int lock, struct eviction *eviction)

@@ -4,9 +4,10 @@
  * first, sealed ones and those of dead processes alike; living windows never.
  * Only regular files of our own name pattern and user are counted and removed.
  *
- * A listing costs 1.4 us a file. Where the last one met thousands of them, its
- * sum stands in the lock file and is added to for a minute, so that a short
- * process does not list tens of thousands of names at its exit.
+ * A listing costs 1.4 us a file. Its sum stands in the lock file and is added to
+ * for a minute, during which nobody lists who is far from the bound: a short process
+ * would list all that others left at its exit. Where the last one met thousands of
+ * files, nobody does up to the bound.
  *
  * Runs in: [sampler]. Works under the directory's lock file and does not wait
  * for it: who cannot get it leaves the work to its holder.

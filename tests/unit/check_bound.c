@@ -111,6 +111,37 @@ START_TEST(a_long_listing_is_good_for_a_while)
 }
 END_TEST
 
+/* Nearer than half of it what others write meanwhile might pass the bound. */
+START_TEST(far_from_the_bound_a_listing_is_good_for_a_while)
+{
+    char name[64];
+    ck_assert_int_eq(mkdir(directory, 0700), 0);
+    plant(7, 0, "cpu.collapsed", 100 << 10, 100);
+    struct spool *spool = spool_with(42, MIB, true);
+    add("a", METRIC_CPU, 5);
+    ck_assert_int_eq(seal(spool, 0, false), 0);
+    plant(7, 1, "cpu.collapsed", 2 * MIB, 100); /* not by one of us: seen by the next listing */
+    add("a", METRIC_CPU, 5);
+    ck_assert_int_eq(seal(spool, 1, false), 0);
+    ck_assert(exists(file_name(7, 1, "cpu.collapsed")));
+    off_t added = 0;
+    for (unsigned window = 2; window < 100 && exists(file_name(7, 1, "cpu.collapsed")); window++) {
+        for (unsigned i = 0; i < 1000; i++) {
+            snprintf(name, sizeof name, "main (app.py:1);f%u (app.py:2)", i);
+            add(name, METRIC_CPU, 5);
+        }
+        ck_assert_int_eq(seal(spool, window, false), 0);
+        struct stat status;
+        if (stat(file_name(42, window, "cpu.collapsed"), &status) == 0)
+            added += status.st_size;
+    }
+    ck_assert(!exists(file_name(7, 1, "cpu.collapsed")));
+    ck_assert_int_gt(added, 256 << 10);
+    ck_assert_int_lt(added, 640 << 10);
+    spool_free(spool);
+}
+END_TEST
+
 START_TEST(where_it_cannot_list_each_bounds_its_own)
 {
     if (geteuid() != 0)
@@ -191,6 +222,7 @@ Suite *suite_bound(void)
     tcase_add_test(tcase, living_windows_alone_beyond_the_bound_stop_new_stacks);
     tcase_add_test(tcase, who_cannot_get_the_lock_leaves_it);
     tcase_add_test(tcase, a_long_listing_is_good_for_a_while);
+    tcase_add_test(tcase, far_from_the_bound_a_listing_is_good_for_a_while);
     tcase_add_test(tcase, where_it_cannot_list_each_bounds_its_own);
     tcase_add_test(tcase, two_writers_share_a_directory);
     suite_add_tcase(suite, tcase);
