@@ -121,6 +121,8 @@ static void reset(struct thread *record)
     atomic_store_explicit(&record->timer, -1, memory_order_relaxed);
     atomic_store_explicit(&record->tstate, 0, memory_order_relaxed);
     atomic_store_explicit(&record->handler_ns, 0, memory_order_relaxed);
+    record->handler_usual_ns = 0;
+    atomic_store_explicit(&record->slower, 0, memory_order_relaxed);
     atomic_store_explicit(&record->dropped_full, 0, memory_order_relaxed);
     atomic_store_explicit(&record->dropped_torn, 0, memory_order_relaxed);
     atomic_store_explicit(&record->dropped_fault, 0, memory_order_relaxed);

@@ -56,6 +56,8 @@ struct thread {
     _Atomic uintptr_t tstate;    /* the PyThreadState last known to be this thread's, 0: unknown */
     uint64_t origin;             /* for the user of the record: what is known of where it began, 0: nothing */
     _Atomic uint64_t handler_ns; /* time spent in our handler on this thread (its CPU clock) */
+    uint64_t handler_usual_ns;   /* the same of one call, an average; the thread's own business */
+    _Atomic uint8_t slower;      /* how often the period of its timer was doubled */
     _Atomic uint32_t dropped_full, dropped_torn, dropped_fault, dropped_masked; /* by the handler */
 };
 

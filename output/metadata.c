@@ -245,6 +245,18 @@ static void put_task_ticks(struct json *json, const struct counters *counters)
     put_close(json, "}");
 }
 
+static void put_budget(struct json *json, const struct budget_counters *budget)
+{
+    put_key(json, "budget");
+    put_open(json, "{");
+    key_number(json, "allowed_us", budget->allowed_ns / NS_PER_US);
+    key_rate(json, "rate", budget->rate_mhz / 1000.0);
+    key_number(json, "slowed", budget->slowed);
+    key_number(json, "quickened", budget->quickened);
+    key_number(json, "ceilings", budget->ceilings);
+    put_close(json, "}");
+}
+
 static void put_loops(struct json *json, const struct metadata *metadata)
 {
     put_key(json, "loops");
@@ -277,6 +289,7 @@ static void put_counts(struct json *json, const struct metadata *metadata)
     key_number(json, "sampler_cpu_us", counters->sampler_cpu_ns / NS_PER_US);
     key_number(json, "handler_us", counters->handler_ns / NS_PER_US);
     key_number(json, "process_cpu_us", counters->process_cpu_ns / NS_PER_US);
+    put_budget(json, &counters->budget);
     key_number(json, "heap_bytes", counters->heap_bytes);
     key_string(json, "reader", metadata->reader);
     if (metadata->clock_coarse)

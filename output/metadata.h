@@ -6,9 +6,9 @@
  * python build start_us end_us window ended settings{} tags{} pid_namespace boot
  * ticks{due,taken,missed} rate{asked,got} samples dropped{...} cpu_unseen_us
  * cpu_spread_us threads_peak tasks_peak tasks_skipped children_without_sample
- * loops[{thread,idle_us,busy_us}] sampler_cpu_us handler_us process_cpu_us heap_bytes
- * reader limits{} metrics{cpu:{total_us,stacks},...}, and "paused" only while it is
- * true. `limits` maps the name of each limit that bit to how often; heap_bytes is what
+ * loops[{thread,idle_us,busy_us}] sampler_cpu_us handler_us process_cpu_us
+ * budget{allowed_us,rate,slowed,quickened,ceilings} heap_bytes reader limits{}
+ * metrics{cpu:{total_us,stacks},...}, and "paused" only while it is true. `limits` maps the name of each limit that bit to how often; heap_bytes is what
  * the profiler's own heap has handed out at that moment (APROF_MEMORY bounds it).
  *
  * A string that is not UTF-8 has U+FFFD for what is wrong with it. settings maps
@@ -17,10 +17,12 @@
  * {read,repeated,tasks,postponed,cpu_us} comes after tasks_skipped: ticks that read
  * them, ticks that repeated the one before since nothing had run, tasks read in all,
  * those of them whose time comes with the next reading since they changed meanwhile,
- * and CPU of sampler_cpu_us that this took. Where thread CPU clocks prove nothing, "clock": "coarse"
- * comes before limits. The values of ended and dropped.deadline stand
- * in aligned words of their own, spaces before them. Example (in the file one line;
- * compared by tests/unit/check_metadata.c):
+ * and CPU of sampler_cpu_us that this took. budget: what sampling might have used
+ * (sampler/budget.h), the rate of its ticks in force, how often that went down and up
+ * again, and reviews in which a twentieth of a core was the bound. Where thread CPU
+ * clocks prove nothing, "clock": "coarse" comes before limits. The values of ended and
+ * dropped.deadline stand in aligned words of their own, spaces before them. Example
+ * (in the file one line; compared by tests/unit/check_metadata.c):
  *
  * {"schema": 1, "run": "5f1c0a9e", "pid": 4242, "ppid": 4200, "host": "web-1",
  *  "program": "python3 app.py", "python": "3.11.2", "build": "release",
@@ -37,9 +39,10 @@
  *  "children_without_sample": 2,
  *  "loops": [{"thread": 4242, "idle_us": 48000000, "busy_us": 12000000}],
  *  "sampler_cpu_us": 90000, "handler_us": 30000, "process_cpu_us": 31000000,
- *  "heap_bytes": 1400000, "reader": "copy", "limits": {"depth": 4}, "metrics":
- *  {"cpu": {"total_us": 30870000, "stacks": 412}, "wall": {"total_us": 480000000,
- *  "stacks": 530}}}
+ *  "budget": {"allowed_us": 308000, "rate": 62.50, "slowed": 3, "quickened": 1,
+ *  "ceilings": 0}, "heap_bytes": 1400000, "reader": "copy", "limits": {"depth": 4},
+ *  "metrics": {"cpu": {"total_us": 30870000, "stacks": 412},
+ *  "wall": {"total_us": 480000000, "stacks": 530}}}
  *
  * Runs in: [sampler]. No allocation but the buffer's; the encoder is ours because the preloaded
  * library may need nothing but libc.

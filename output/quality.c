@@ -89,6 +89,17 @@ static void rate_add(struct quality *quality, const json_t *rate, uint64_t cover
     quality->got += real(rate, "got") * (double)covered_us; /* an average once all are in */
 }
 
+static void budget_add(struct quality *quality, const json_t *budget)
+{
+    double rate = real(budget, "rate");
+    quality->budget.allowed_us += number(budget, "allowed_us");
+    quality->budget.slowed += number(budget, "slowed");
+    quality->budget.quickened += number(budget, "quickened");
+    quality->budget.ceilings += number(budget, "ceilings");
+    if (rate > 0 && (rate < quality->budget.rate_least || !(quality->budget.rate_least > 0)))
+        quality->budget.rate_least = rate;
+}
+
 static void task_ticks_add(struct quality *quality, const json_t *ticks)
 {
     quality->task_ticks.read += number(ticks, "read");
@@ -168,6 +179,7 @@ static void window_add(struct quality *quality, const struct reader_window *wind
     quality->sampler_cpu_us += number(metadata, "sampler_cpu_us");
     quality->handler_us += number(metadata, "handler_us");
     quality->process_cpu_us += number(metadata, "process_cpu_us");
+    budget_add(quality, json_object_get(metadata, "budget"));
     const char *how = json_string_value(json_object_get(metadata, "reader"));
     quality->windows_by_syscall += how && !strcmp(how, "syscall");
     const char *clock = json_string_value(json_object_get(metadata, "clock"));

@@ -54,6 +54,12 @@ struct quality {
     uint64_t tasks_peak;        /* of the process that had most */
     uint64_t cpu_unseen_us, cpu_spread_us;
     uint64_t sampler_cpu_us, handler_us, process_cpu_us;
+    struct {
+        uint64_t allowed_us;      /* CPU that the budget left to sampling */
+        uint64_t slowed, quickened; /* changes of the rate to keep to it */
+        uint64_t ceilings;        /* reviews in which a twentieth of a core was the bound */
+        double rate_least;        /* the lowest that a window ended with; 0: the library was too old to say */
+    } budget;
     uint32_t windows_by_syscall;    /* read by process_vm_readv */
     uint32_t windows_coarse_clock;
     struct quality_loop *loops;

@@ -309,6 +309,13 @@ static void print_covered(const struct quality *quality)
 
 #define RESTED 0.8 /* a rate got so far below the one asked for is explained */
 
+static const char *why_slow(const struct quality *quality)
+{
+    if (quality->got >= RESTED * quality->asked_least)
+        return "";
+    return quality->budget.slowed ? " (it slows down to keep to APROF_OVERHEAD, and while nothing runs)" : " (it slows down while nothing runs)";
+}
+
 static void print_rate(const struct quality *quality)
 {
     struct sentence line = { .label = "rate", .between = ", " };
@@ -316,8 +323,9 @@ static void print_rate(const struct quality *quality)
         sentence_add(&line, "%.4g to %.4g/s asked", quality->asked_least, quality->asked_most);
     else
         sentence_add(&line, "%.4g/s asked", quality->asked_most);
-    sentence_add(&line, "%.4g/s got%s", quality->got,
-                 quality->got < RESTED * quality->asked_least ? " (it slows down while nothing runs)" : "");
+    sentence_add(&line, "%.4g/s got%s", quality->got, why_slow(quality));
+    if (quality->budget.slowed)
+        sentence_add(&line, "slowed %" PRIu64 " time%s, to %.4g/s", quality->budget.slowed, plural(quality->budget.slowed), quality->budget.rate_least);
     sentence_add(&line, "%" PRIu64 " ticks due", quality->ticks_due);
     sentence_add(&line, "%" PRIu64 " missed", quality->ticks_missed);
     sentence_add(&line, "%" PRIu64 " samples", quality->samples);
@@ -397,6 +405,8 @@ static void print_cost(const struct quality *quality)
     sentence_add(&line, "%.2f%% of the processes' CPU time of %s", quality_own_cost(quality), human_time(time, quality->process_cpu_us));
     sentence_add(&line, "sampler %s", human_time(time, quality->sampler_cpu_us));
     sentence_add(&line, "handlers %s", human_time(time, quality->handler_us));
+    if (quality->budget.allowed_us)
+        sentence_add(&line, "%s allowed", human_time(time, quality->budget.allowed_us));
     sentence_end(&line);
 }
 
@@ -746,7 +756,13 @@ static json_t *json_quality(const struct report *report)
         { "taken", quality->ticks_taken },
         { "missed", quality->ticks_missed },
     };
-    json_t *object = json_object(), *ticks_object = json_object(), *task_ticks_object = json_object();
+    const struct json_pair budget[] = {
+        { "allowed_us", quality->budget.allowed_us },
+        { "slowed", quality->budget.slowed },
+        { "quickened", quality->budget.quickened },
+        { "ceilings", quality->budget.ceilings },
+    };
+    json_t *object = json_object(), *ticks_object = json_object(), *task_ticks_object = json_object(), *budget_object = json_object();
     json_counts(object, pairs, sizeof pairs / sizeof *pairs);
     json_counts(ticks_object, ticks, sizeof ticks / sizeof *ticks);
     json_object_set_new(object, "ticks", ticks_object);
@@ -754,6 +770,9 @@ static json_t *json_quality(const struct report *report)
     json_object_set_new(object, "task_ticks", task_ticks_object);
     json_object_set_new(object, "rate", json_pack("{sf sf sf}", "asked_least", quality->asked_least, "asked_most",
                                                   quality->asked_most, "got", quality->got));
+    json_counts(budget_object, budget, sizeof budget / sizeof *budget);
+    json_object_set_new(budget_object, "rate_least", json_real(quality->budget.rate_least));
+    json_object_set_new(object, "budget", budget_object);
     json_object_set(object, "dropped", quality->dropped);
     json_object_set(object, "limits", quality->limits);
     json_object_set_new(object, "own_cost_percent", json_real(quality_own_cost(quality)));

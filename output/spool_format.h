@@ -74,7 +74,7 @@
     KEY(pid_namespace, I) KEY(boot, S) KEY(ticks, O) KEY(rate, O) KEY(samples, I) KEY(dropped, O) \
     KEY(cpu_unseen_us, I) KEY(cpu_spread_us, I) KEY(threads_peak, I) KEY(tasks_peak, I) KEY(tasks_skipped, I) \
     KEY(children_without_sample, I) KEY(loops, A) KEY(sampler_cpu_us, I) KEY(handler_us, I) \
-    KEY(process_cpu_us, I) KEY(heap_bytes, I) KEY(reader, S) KEY(limits, O) KEY(metrics, O)
+    KEY(process_cpu_us, I) KEY(budget, O) KEY(heap_bytes, I) KEY(reader, S) KEY(limits, O) KEY(metrics, O)
 /* Only while they are so: "clock": "coarse" before limits, "paused": true at the end. */
 
 #define SPOOL_TICKS_KEYS(KEY) KEY(due) KEY(taken) KEY(missed)

@@ -49,6 +49,7 @@ enum {
     RING_RATE = 250,
     RING_FRAME_BYTES = 24, /* of one frame, at most */
     RING_LARGEST = 1 << 22,
+    HANDLERS_SHARE_PPM = 5000, /* for each per cent of APROF_OVERHEAD: CPU ticks may use half of it, of their thread's CPU */
     ROOM = 64 << 20 /* of address space: we map 20 MiB, and the rest is the application's; short of it, it would be
                        the application that finds no memory */
 };
@@ -176,6 +177,7 @@ static void prepare_sampler(void)
         .target = &target,
         .rate = (uint32_t)config.rate,
         .min_rate = (uint32_t)(config.min_rate < config.rate ? config.min_rate : config.rate),
+        .overhead = (uint32_t)config.overhead,
         .depth = (uint32_t)config.depth,
         .clock = config.clock == CONFIG_CLOCK_MONOTONIC ? TIMER_MONOTONIC : TIMER_CPU,
         .signals = config.signals,
@@ -201,6 +203,8 @@ static int start_ticks(void)
     struct tick_options options = {.target = &target,
                                    .depth = (uint32_t)config.depth,
                                    .period_ns = SECOND / config.rate,
+                                   .longest_ns = SECOND / (config.min_rate < config.rate ? config.min_rate : config.rate),
+                                   .share_ppm = (uint32_t)config.overhead * HANDLERS_SHARE_PPM,
                                    .clock = config.clock == CONFIG_CLOCK_MONOTONIC ? TIMER_MONOTONIC : TIMER_CPU};
     timer_init();
     return config.signals ? tick_start(&options) : 0;

@@ -34,6 +34,14 @@ enum limit {
     LIMIT_COUNT
 };
 
+/* What the budget of CPU decided (sampler/budget.h). */
+struct budget_counters {
+    uint64_t allowed_ns;          /* might have been used, as far as it was reviewed */
+    uint32_t slowed, quickened;   /* changes of the rate */
+    uint32_t ceilings;            /* reviews in which a twentieth of a core was less than the share of the application's CPU */
+    uint32_t rate_mhz;            /* in force since the last review: ticks in 1,000 seconds */
+};
+
 struct counters {
     uint64_t ticks_due, ticks_taken, ticks_missed; /* of the sampler's own clock and the CPU ticks together */
     uint64_t samples;                              /* stacks that were recorded */
@@ -50,6 +58,7 @@ struct counters {
     uint64_t sampler_cpu_ns; /* CPU of our thread */
     uint64_t handler_ns;     /* CPU in our handlers on application threads */
     uint64_t process_cpu_ns; /* CPU of the whole process, ours included */
+    struct budget_counters budget;
     uint64_t heap_bytes;     /* of the profiler's own heap, in use now: a level, not a sum */
 };
 

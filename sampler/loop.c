@@ -12,6 +12,7 @@
 #include "hooks/mem.h"
 #include "hooks/task.h"
 #include "sampler/account.h"
+#include "sampler/budget.h"
 #include "sampler/codes.h"
 #include "sampler/cpython/states.h"
 #include "sampler/stacks.h"
@@ -46,6 +47,8 @@ static struct {
     struct account_book book;
     struct window window;
     struct loop_totals totals;     /* of sealed windows */
+    struct budget budget;
+    uint64_t tasks_cpu_before, handlers_before; /* of sealed windows */
     uint64_t interval_ns;          /* between two ticks, before jitter */
     uint64_t due_ns;               /* of the next tick */
     uint64_t started_ns;           /* of the thread, at its first start */
@@ -112,6 +115,8 @@ static uint64_t own_cpu(void)
 static void open_window(uint64_t number)
 {
     uint64_t now = clock_now();
+    loop.tasks_cpu_before += loop.window.counters.task_cpu_ns;
+    loop.handlers_before += loop.window.counters.handler_ns;
     memset(&loop.window, 0, sizeof loop.window);
     loop.window.number = number;
     loop.window.start_us = loop.window.end_us = clock_epoch_us();
@@ -141,6 +146,7 @@ static void update_window(void)
     overflows = profile_overflows(loop.profile);
     counters->dropped[DROP_table_full] += overflows - loop.profile_overflows;
     loop.profile_overflows = overflows;
+    counters->budget.rate_mhz = loop.budget.rate_mhz;
     counters->heap_bytes = mem_used();
     counters->limits[LIMIT_memory] += mem_refused() - loop.refused;
     loop.refused = mem_refused();
@@ -220,6 +226,8 @@ static void end_window(const char *reason, enum after after)
     stall_writing(false);
     if (error < 0 && after != NOTHING) {
         loop.window = ended;
+        loop.tasks_cpu_before -= ended.counters.task_cpu_ns;
+        loop.handlers_before -= ended.counters.handler_ns;
         loop.window.ended = "open";
         loop.window_process_cpu = process_cpu;
         loop.window_own_cpu = own;
@@ -259,18 +267,34 @@ static uint64_t jittered(uint64_t interval)
     return interval - span / 2 + (span ? next_random() % span : 0);
 }
 
+static struct budget_spent spent_so_far(void)
+{
+    const struct counters *counters = &loop.window.counters;
+    return (struct budget_spent){.process = clock_process(), .sampler = own_cpu(),
+                                 .tasks = loop.tasks_cpu_before + counters->task_cpu_ns,
+                                 .handlers = loop.handlers_before + counters->handler_ns};
+}
+
+static void keep_to_budget(const struct budget_spent *spent)
+{
+    if (budget_review(&loop.budget, clock_now(), spent, &loop.window.counters.budget))
+        tasks_keep_to(loop.tasks, budget_tasks_share(&loop.budget));
+}
+
 /* While the application uses no CPU, an eighth longer after each tick, up to the
- * minimum rate; at the full rate again as soon as it does. */
+ * minimum rate; at what the budget allows again as soon as it does. */
 static void back_off(void)
 {
-    uint64_t process = clock_process(), own = own_cpu();
-    uint64_t used = (process - loop.process_cpu) - (own - loop.own_cpu);
-    uint64_t shortest = SECOND / options.rate, longest = SECOND / options.min_rate;
+    struct budget_spent spent = spent_so_far();
+    uint64_t used = (spent.process - loop.process_cpu) - (spent.sampler - loop.own_cpu);
     bool idle = (int64_t)used < IDLE_CPU_US * 1000;
-    loop.process_cpu = process;
-    loop.own_cpu = own;
-    loop.interval_ns = idle && longest > shortest ? loop.interval_ns + loop.interval_ns / SLOWER : shortest;
-    if (longest > shortest && loop.interval_ns > longest)
+    loop.process_cpu = spent.process;
+    loop.own_cpu = spent.sampler;
+    keep_to_budget(&spent);
+    uint64_t shortest = budget_interval(&loop.budget), longest = SECOND / options.min_rate;
+    uint64_t later = loop.interval_ns + loop.interval_ns / SLOWER;
+    loop.interval_ns = idle && later > shortest ? later : shortest;
+    if (loop.interval_ns > longest)
         loop.interval_ns = longest;
 }
 
@@ -364,6 +388,17 @@ static bool make_state(void)
     return true;
 }
 
+static void begin_budget(void)
+{
+    struct budget_options rates = {.overhead = options.overhead, .asked = options.rate, .least = options.min_rate};
+    struct budget_spent spent = spent_so_far();
+    budget_begin(&loop.budget, &rates, clock_now(), &spent);
+    tasks_keep_to(loop.tasks, budget_tasks_share(&loop.budget));
+    loop.interval_ns = budget_interval(&loop.budget);
+    loop.process_cpu = spent.process;
+    loop.own_cpu = spent.sampler;
+}
+
 static void begin_life(void)
 {
     bool ready = options.ready(), made = ready && make_state();
@@ -374,11 +409,9 @@ static void begin_life(void)
         return;
     }
     options.output->begin();
-    loop.interval_ns = SECOND / options.rate;
     loop.sampling_ns = clock_now();
     open_window(0);
-    loop.process_cpu = clock_process();
-    loop.own_cpu = own_cpu();
+    begin_budget();
     atomic_store(&waiting, false);
     tick_enable(options.signals);
     loop.due_ns = clock_now();

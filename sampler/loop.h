@@ -5,7 +5,8 @@
  * One thread of ours, woken by an absolute futex wait (no signal). It waits for
  * the runtime to be ready, ticks while it is, looks at clocks only while it
  * ends, and waits again: an interpreter may be started anew. Ticks come at the
- * rate asked for, with a jitter of 20 % against aliasing; while the process's
+ * rate asked for, or the lower one that the budget of CPU allows
+ * (sampler/budget.h), with a jitter of 20 % against aliasing; while the process's
  * CPU clock (less our own) stands still they back off to the minimum rate.
  *
  * Requests: an application thread that ends or replaces the process, or forks,
@@ -41,6 +42,7 @@ struct loop_output {
 struct loop_options {
     const struct py_target *target;
     uint32_t rate, min_rate, depth;
+    uint32_t overhead;         /* per cent of the application's CPU that sampling may use; 0: the rate is as asked for */
     enum timer_clock clock;
     bool signals;
     uint32_t metrics;          /* bit mask of enum metric */

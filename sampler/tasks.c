@@ -16,10 +16,8 @@
 
 enum {
     LOOPS_MAX = 64,          /* running at once */
-    SHARE_OF_CORE = 100,     /* a tick comes no sooner than so many times the CPU that one takes; ... */
-    LONGEST_PAUSE_MS = 100,  /* ... but after this, ... */
-    MOST_OF_CORE = 20,       /* ... or so many times that, if it is longer: a twentieth is the most */
-    PAUSE_EVER_MS = 1000,    /* in any case */
+    SHARE_PPM = 10000,       /* of a core, until another is given */
+    LONGEST_PAUSE_MS = 1000, /* between two ticks, whatever they take */
     AHEAD = 8,               /* of the task that is looked at, another one is fetched */
     SHAPES = 1024,           /* stacks of chains that tasks have in common; a power of two */
     FIRST_STILLS = 64,
@@ -66,6 +64,7 @@ struct tasks {
     uint64_t last_ns;        /* the last tick: until then everything is accounted for, but for tasks with a read_ns */
     uint64_t due_ns;
     uint64_t took_ns;        /* CPU of the last tick that read them */
+    uint32_t share_ppm;      /* of a core that they may use */
     uint64_t listed_ns;      /* when all tasks were looked up last; 0: to be done at the next tick */
     uint64_t checked_ns;     /* when the hooks were */
     uint64_t loops_refused, interpreters_refused; /* found no place, since the last count */
@@ -99,6 +98,7 @@ struct tasks *tasks_new(const struct tasks_options *options, uint64_t now)
         return NULL;
     tasks->options = *options;
     tasks->last_ns = now;
+    tasks->share_ppm = SHARE_PPM;
     tasks->random = now | 1;
     tasks->registry = registry_new(options->target);
     tasks->tail = mem_alloc(options->depth * sizeof *tasks->tail);
@@ -746,15 +746,18 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+void tasks_keep_to(struct tasks *tasks, uint32_t share_ppm)
+{
+    tasks->share_ppm = share_ppm;
+}
+
 /* What one tick alone was dear for (names that were new, memory that was cold) says
  * nothing of the next: the cheaper of the last two is what a tick takes. */
 static uint64_t pause_after(struct tasks *tasks, uint64_t took)
 {
-    uint64_t ms = SECOND / 1000, usual = least(took, tasks->took_ns), most = usual * MOST_OF_CORE;
+    uint64_t usual = least(took, tasks->took_ns);
     tasks->took_ns = took;
-    if (most < LONGEST_PAUSE_MS * ms)
-        most = LONGEST_PAUSE_MS * ms;
-    return least(least(usual * SHARE_OF_CORE, most), PAUSE_EVER_MS * ms);
+    return least(usual * 1000000 / tasks->share_ppm, LONGEST_PAUSE_MS * (SECOND / 1000));
 }
 
 static void read_all(struct tasks *tasks, const struct tasks_thread *threads, uint32_t count, struct window *window, uint64_t now)

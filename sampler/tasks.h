@@ -59,8 +59,12 @@ void tasks_prepare(struct tasks *tasks, const struct tasks_thread *threads, uint
 /* Whether asyncio is being imported: the next look should come soon, before tasks are made. */
 bool tasks_in_haste(const struct tasks *tasks, uint64_t now);
 
-/* The tick, after the threads were looked at. It keeps to a share of a core: one that comes too early for that does
- * nothing, unless it must (the end of a window). */
+/* The share of a core, in millionths, that ticks may use: what one takes decides when the next may come, a second
+ * later at most. */
+void tasks_keep_to(struct tasks *tasks, uint32_t share_ppm);
+
+/* The tick, after the threads were looked at. One that comes too early for its share of a core does nothing, unless it
+ * must (the end of a window). */
 void tasks_tick(struct tasks *tasks, const struct tasks_thread *threads, uint32_t count, struct stacks *stacks, struct window *window,
                 uint64_t now, bool must);
 

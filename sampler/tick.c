@@ -21,6 +21,7 @@
 enum {
     WALK_FACTOR = 4,     /* frames walked at most, in depths: to find the bottom and count what is cut */
     OWN_STATES = 64,     /* newest thread states looked at for our own */
+    USUAL_OF = 4,        /* ticks over which what one takes is averaged */
     JITTERED_TICKS = 2,  /* periods of so many kernel ticks or more are jittered; shorter ones follow the kernel's */
     STACK_NEEDED = 24576 /* on an alternate stack: our frames, and the signal frame of a guarded fault (AVX-512: 3 KiB, AMX: 11 KiB) */
 };
@@ -151,11 +152,11 @@ static void drop(_Atomic uint32_t *counter)
     atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
 }
 
-static void write_record(struct thread *self, uintptr_t tstate, const void *ucontext)
+static void write_record(struct thread *self, uintptr_t tstate, const void *ucontext, uint64_t cpu)
 {
     struct ring *ring = (struct ring *)self->space;
     struct recording record = {.ring = ring};
-    uint64_t cpu = clock_self(), now = clock_now();
+    uint64_t now = clock_now();
     uint64_t flags = (states_holds_gil(tick.options.target, tstate) ? RING_HOLDS_GIL : 0) |
                      (interrupted_in_syscall(ucontext) ? RING_IN_SYSCALL : 0);
 
@@ -188,7 +189,6 @@ static void write_record(struct thread *self, uintptr_t tstate, const void *ucon
     ring_patch(ring, record.opened, 2, now);
     ring_patch(ring, record.opened, 3, record.cut);
     ring_commit(ring, record.opened);
-    atomic_fetch_add_explicit(&self->handler_ns, clock_self() - cpu, memory_order_relaxed);
 }
 
 /* The thread state that this thread runs on, proven by both of its ids. */
@@ -232,7 +232,7 @@ void tick_hook_births(uintptr_t task_type, uintptr_t interp)
     atomic_store_explicit(&tick.hook_type, task_type, memory_order_release);
 }
 
-static void take_sample(struct thread *self, const void *ucontext)
+static void take_sample(struct thread *self, const void *ucontext, uint64_t cpu)
 {
     if (!may_walk(ucontext)) {
         drop(&self->dropped_masked);
@@ -242,7 +242,7 @@ static void take_sample(struct thread *self, const void *ucontext)
     if (!tstate)
         return;
     hook_births(tstate);
-    write_record(self, tstate, ucontext);
+    write_record(self, tstate, ucontext, cpu);
 }
 
 /* The record that this signal is for, when it is the calling thread's. */
@@ -266,17 +266,47 @@ static uint64_t mixed(uint64_t x)
     return x ^ x >> 33;
 }
 
+/* Doubles the period while the usual tick takes more than its share of one. */
+static void keep_to_share(struct thread *self, uint64_t took)
+{
+    uint8_t slower = atomic_load_explicit(&self->slower, memory_order_relaxed);
+    uint64_t period = tick.options.period_ns << slower;
+    atomic_fetch_add_explicit(&self->handler_ns, took, memory_order_relaxed);
+    if (!tick.options.share_ppm)
+        return;
+    self->handler_usual_ns += ((int64_t)took - (int64_t)self->handler_usual_ns) / USUAL_OF;
+    uint64_t wanted = self->handler_usual_ns * 1000000 / tick.options.share_ppm;
+    if (wanted > period && 2 * period <= tick.options.longest_ns)
+        atomic_store_explicit(&self->slower, slower + 1, memory_order_relaxed);
+    else if (slower && wanted < period / 4)
+        atomic_store_explicit(&self->slower, slower - 1, memory_order_relaxed);
+}
+
 /* The next expiry between half a period and one and a half, so that a program
  * whose own cycle is a multiple of the period is not always met at the same
  * places. The kernel looks at CPU timers on its tick: half of one too late on
  * average, taken off here. The period stays armed behind it, should a signal be
  * lost. */
-static void jitter_next(const struct thread *self)
+static void set_next(const struct thread *self, uint8_t slower_before)
 {
-    uint64_t period = tick.options.period_ns, x = mixed(clock_now() ^ (uintptr_t)self);
+    uint8_t slower = atomic_load_explicit(&self->slower, memory_order_relaxed);
+    uint64_t period = tick.options.period_ns << slower, x = mixed(clock_now() ^ (uintptr_t)self);
     int id = atomic_load_explicit(&self->timer, memory_order_relaxed);
-    if (id >= 0 && period >= JITTERED_TICKS * tick.kernel_tick)
+    if (id < 0)
+        return;
+    if (period >= JITTERED_TICKS * tick.kernel_tick)
         timer_set_period(id, period / 2 + x % period - tick.kernel_tick / 2, period);
+    else if (slower != slower_before)
+        timer_set_period(id, period, period);
+}
+
+static void take_tick(struct thread *self, const void *ucontext)
+{
+    uint8_t slower = atomic_load_explicit(&self->slower, memory_order_relaxed);
+    uint64_t cpu = clock_self();
+    take_sample(self, ucontext, cpu);
+    keep_to_share(self, clock_self() - cpu);
+    set_next(self, slower);
 }
 
 static bool tick_handle(int signo, siginfo_t *info, void *ucontext)
@@ -291,10 +321,8 @@ static bool tick_handle(int signo, siginfo_t *info, void *ucontext)
         on_any();
     if (atomic_load_explicit(&tick.enabled, memory_order_acquire)) {
         struct thread *self = own_record(cookie);
-        if (self) {
-            take_sample(self, ucontext);
-            jitter_next(self);
-        }
+        if (self)
+            take_tick(self, ucontext);
     }
     errno = saved;
     return true;

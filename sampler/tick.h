@@ -7,6 +7,9 @@
  * stands back (counted) on a small alternate stack and where the thread blocks
  * SIGSEGV or SIGBUS, since a guarded read that faults would then kill.
  *
+ * Where ticks use more of a thread's CPU than they may (stacks of hundreds of
+ * frames), its period doubles, and halves again once a quarter of it would do.
+ *
  * Runs in: [handler] for tick_handle, [sampler]/[loader] for the rest.
  */
 #ifndef APROF_SAMPLER_TICK_H
@@ -24,6 +27,8 @@ struct tick_options {
     const struct py_target *target;
     uint32_t depth;          /* frames kept of one stack */
     uint64_t period_ns;
+    uint64_t longest_ns;     /* what the period may grow to, ... */
+    uint32_t share_ppm;      /* ... so that ticks use no more of their thread's CPU, in millionths; 0: it does not grow */
     enum timer_clock clock;
 };
 

@@ -303,13 +303,19 @@ static void know_wait(struct watched *watched, profile_stack stack)
         watched->waits[watched->waits_next++ % WAITS_KNOWN] = stack;
 }
 
+/* Of its CPU ticks, which may have become slower than usual. */
+static uint64_t period_of(const struct look *look, const struct watched *watched)
+{
+    return look->watch->options.period_ns << atomic_load_explicit(&watched->record->slower, memory_order_relaxed);
+}
+
 /* Seen while it ran: the stack takes what is outstanding. But a thread that has
  * just woken from a wait, or enters one, still stands in it with the GIL held,
  * and used next to nothing there: what it did before is another stack's. */
 static void run_in(const struct look *look, struct watched *watched, uint64_t cpu, profile_stack stack)
 {
     uint64_t outstanding = cpu > watched->account.booked_cpu ? cpu - watched->account.booked_cpu : 0;
-    if (is_known_wait(watched, stack) && outstanding < WAITS_PERIODS * look->watch->options.period_ns)
+    if (is_known_wait(watched, stack) && outstanding < WAITS_PERIODS * period_of(look, watched))
         return;
     loop_time(look, watched, stack, outstanding);
     account_run(&watched->account, look->book, cpu, stack);
@@ -465,7 +471,7 @@ static bool is_unticked(const struct look *look, struct watched *watched, uint8_
     uint64_t outstanding = account_outstanding(&watched->account);
     if (!has_ticks(look, watched))
         return outstanding > 0;
-    if (outstanding > periods * look->watch->options.period_ns && watched->unticked < periods)
+    if (outstanding > periods * period_of(look, watched) && watched->unticked < periods)
         watched->unticked = periods;
     return watched->unticked >= periods;
 }

@@ -6,7 +6,6 @@ import re
 
 import harness as h
 from harness import need
-from truths import unbudgeted
 
 DENSE = {"APROF_CLOCK": "monotonic", "APROF_RATE": "1000"}
 LONGEST = 1000
@@ -51,7 +50,7 @@ def check_names(truth, lines):
 
 
 def odd_names(python, long):
-    settings = unbudgeted(dict(DENSE, APROF_PATHS="full"))
+    settings = dict(DENSE, APROF_PATHS="full")
     truth, spool, _ = h.run_oracle(python, "names.py", settings=settings)
     return check_names(truth, list(spool.one().stacks("cpu")))
 
@@ -67,7 +66,7 @@ BURN = ("import sys, time\n\n"
 
 def in_no_file(words, stdin, file):
     def test(python, long):
-        result = h.run(words, "no-file", python=python, stdin=stdin, settings=unbudgeted(dict(DENSE)))
+        result = h.run(words, "no-file", python=python, stdin=stdin, settings=dict(DENSE))
         need(result.status == 0, "status %d: %s", result.status, h.tail(result.err))
         lines = [f for f, _ in h.Spool(result.spool).one().stacks("cpu")]
         burnt = {frames[0].line for frames in lines if frames[0].name == "<module>" and frames[0].path == file}
@@ -113,7 +112,7 @@ def paths(kind):
     def test(python, long):
         folder = h.fresh_folder("paths")
         plant(folder)
-        result = h.run(["app/main.py"], "paths", python=python, folder=folder, settings=unbudgeted(dict(DENSE, APROF_PATHS=kind)))
+        result = h.run(["app/main.py"], "paths", python=python, folder=folder, settings=dict(DENSE, APROF_PATHS=kind))
         need(result.status == 0, "status %d: %s", result.status, h.tail(result.err))
         frames = {(f.name, f.path) for stack, _ in h.Spool(result.spool).one().stacks("cpu") for f in stack if f.path}
         before = "" if kind == "short" else folder + "/"

@@ -8,7 +8,6 @@ import collections
 import threading
 
 from harness import need
-from truths import unbudgeted
 
 DRIVERS = {"BaseEventLoop.run_forever"}
 STEPS = ("BaseEventLoop._run_once", "Handle._run")
@@ -161,6 +160,6 @@ def subsequence(short, long):
 
 def dense(more=None):
     """No backing off, no budget: what is measured is whether it is right."""
-    settings = unbudgeted({"APROF_MIN_RATE": "100"})
+    settings = {"APROF_MIN_RATE": "100"}
     settings.update(more or {})
     return settings

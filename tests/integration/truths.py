@@ -9,18 +9,6 @@ from harness import need
 PERIOD = 10000  # µs, at the default rate
 
 
-def option_exists(name):
-    with open(os.path.join(h.REPO, "preload", "options.inc"), encoding="utf-8") as f:
-        return '"%s"' % name in f.read()
-
-
-def unbudgeted(settings):
-    """For truth at high rates: the rate must not adapt."""
-    if option_exists("APROF_OVERHEAD"):
-        settings["APROF_OVERHEAD"] = "0"
-    return settings
-
-
 def kernel_tick():
     """Ticks a second of the kernel: what bounds CPU ticks."""
     return round(1 / time.clock_getres(getattr(time, "CLOCK_MONOTONIC_COARSE", 6)))
@@ -135,20 +123,20 @@ def check_edges(truth, process, least_samples, rate=None, dropped_limit=0.005):
 
 def edges_monotonic(python, long):
     seconds = 150 if long else 2
-    truth, spool, _ = h.run_oracle(python, "edges.py", seconds, settings=unbudgeted(dict(FAST)), timeout=4 * seconds + 30)
+    truth, spool, _ = h.run_oracle(python, "edges.py", seconds, settings=dict(FAST), timeout=4 * seconds + 30)
     return check_edges(truth, spool.one(), 1000000 if long else 3000)
 
 
 def edges_cpu(python, long):
     seconds, rate = 60 if long else 4, kernel_tick()
-    truth, spool, _ = h.run_oracle(python, "edges.py", seconds, settings=unbudgeted({"APROF_RATE": str(rate)}), timeout=4 * seconds + 30)
+    truth, spool, _ = h.run_oracle(python, "edges.py", seconds, settings={"APROF_RATE": str(rate)}, timeout=4 * seconds + 30)
     return check_edges(truth, spool.one(), cpu_ticks(truth, rate) // 2, rate)
 
 
 def edges_above_tick(python, long):
     """More is asked for than the kernel's tick gives: as true as without."""
     seconds = 60 if long else 4
-    truth, spool, _ = h.run_oracle(python, "edges.py", seconds, settings=unbudgeted({"APROF_RATE": "1000"}), timeout=4 * seconds + 30)
+    truth, spool, _ = h.run_oracle(python, "edges.py", seconds, settings={"APROF_RATE": "1000"}, timeout=4 * seconds + 30)
     return check_edges(truth, spool.one(), cpu_ticks(truth, 1000) // 2, 1000)
 
 
@@ -169,7 +157,7 @@ def edges_outside(python, long):
 
 
 def edges_syscall_reader(python, long):
-    truth, spool, _ = h.run_oracle(python, "edges.py", 2, settings=unbudgeted({"APROF_READER": "syscall"}))
+    truth, spool, _ = h.run_oracle(python, "edges.py", 2, settings={"APROF_READER": "syscall"})
     need(all(m["reader"] == "syscall" for m in spool.one().metas()), "the metadata does not say reader syscall")
     return check_edges(truth, spool.one(), cpu_ticks(truth, 100) // 2, 100)
 
@@ -280,7 +268,7 @@ def check_shortlived(truth, process):
 
 def shortlived(settings):
     def test(python, long):
-        truth, spool, _ = h.run_oracle(python, "shortlived.py", 2, settings=unbudgeted(dict(settings)))
+        truth, spool, _ = h.run_oracle(python, "shortlived.py", 2, settings=dict(settings))
         return check_shortlived(truth, spool.one())
     return test
 

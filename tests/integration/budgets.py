@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: MIT
+"""budgets: what sampling may cost is what it costs, and what it shows stays true meanwhile."""
+import harness as h
+from harness import need
+
+CREDIT = 0.03      # seconds of CPU that a process may use beyond its budget in all: at its start, and until a review sees that load is gone
+LEAST = 0.001      # of a core, for the least rate
+SLACK = 1.15       # reviews come twice a second
+CEILING = 0.05     # of a core
+
+
+def own_cpu(process):
+    return process.counter("sampler_cpu_us") / 1e6, process.counter("handler_us") / 1e6
+
+
+def need_budget(truth, process, percent, seconds):
+    """By the program's own account, and by the kernel's of our thread."""
+    sampler, handlers = own_cpu(process)
+    used = max(sampler, truth["profiler"]) + handlers
+    allowed = min(percent / 100 * (truth["process"] - used), CEILING * seconds)
+    need(used <= SLACK * max(allowed, LEAST * seconds) + CREDIT, "%.0f ms of CPU used, %.0f allowed", 1e3 * used, 1e3 * allowed)
+    need(abs(sampler - truth["profiler"]) <= 0.1 * sampler + 0.01, "our thread used %.0f ms, the metadata says %.0f",
+         1e3 * truth["profiler"], 1e3 * sampler)
+    return used, allowed
+
+
+def need_shares(truth, process):
+    lines = list(process.stacks("cpu"))
+    ticks = 1e6 * sum(truth["used"].values()) / 10000
+    worst = 0
+    for name, seconds in truth["used"].items():
+        share = seconds / sum(truth["used"].values())
+        got = h.total_where(lines, lambda f, n=name: any(x.name == n for x in f)) / 1e6 / sum(truth["used"].values())
+        allowed = h.share_tolerance(share, ticks, among=len(truth["used"]))
+        need(abs(got - share) <= allowed, "%s has %.2f %% of the CPU, %.2f true (%.2f points allowed)", name, 100 * got, 100 * share, 100 * allowed)
+        worst = max(worst, abs(got - share))
+    return worst
+
+
+def load(settings, percent):
+    """Load that changes tenfold: the budget holds, and shares are right."""
+    def test(python, long):
+        seconds, turns = (5, 12) if long else (1.5, 4)
+        truth, spool, _ = h.run_oracle(python, "load.py", seconds, turns, settings=settings, timeout=seconds * turns + 30)
+        process = spool.one()
+        used, allowed = need_budget(truth, process, percent, seconds * turns)
+        worst = need_shares(truth, process)
+        budget = process.metas()[-1]["budget"]
+        return "%.0f ms used of %.0f; %.0f/s got, slowed %d times; shares within %.2f points" % (
+            1e3 * used, 1e3 * allowed, process.metas()[-1]["rate"]["got"], budget["slowed"], 100 * worst)
+    return test
+
+
+def must_slow(test):
+    """At a rate that the budget does not bear: it goes down, by what the metadata says."""
+    def slowed(python, long):
+        said = test(python, long)
+        need(", slowed 0 times" not in said, "never slowed: %s", said)
+        return said
+    return slowed
+
+
+def unbounded(python, long):
+    """APROF_OVERHEAD=0: the rate asked for, whatever it costs."""
+    _, spool, _ = h.run_oracle(python, "load.py", 1.5, 1, settings={"APROF_RATE": "1000", "APROF_OVERHEAD": "0"})
+    budget = spool.one().metas()[-1]["budget"]
+    need(budget["rate"] == 1000 and not budget["slowed"] and not budget["allowed_us"], "%s", budget)
+
+
+def tower(python, long):
+    """A stack of hundreds of frames: CPU ticks keep to their half of the budget, and lose no CPU time by it."""
+    seconds = 20 if long else 5
+    truth, spool, _ = h.run_oracle(python, "deep.py", seconds, 480, settings={"APROF_RATE": "1000", "APROF_OVERHEAD": "1"})
+    process = spool.one()
+    _, handlers = own_cpu(process)
+    need(handlers <= 0.005 * SLACK * truth["cpu"] + CREDIT / 2, "handlers used %.1f ms of %.0f", 1e3 * handlers, 1e3 * truth["cpu"])
+    total = process.total("cpu") / 1e6
+    need(0.98 * truth["cpu"] <= total, "%.3f s of CPU in the spool of %.3f", total, truth["cpu"])
+    return "handlers %.2f %% of the CPU" % (100 * handlers / truth["cpu"])
+
+
+TESTS = [
+    ("budget-default", load({}, 1), False),
+    ("budget-1kHz", must_slow(load({"APROF_RATE": "1000", "APROF_OVERHEAD": "1"}, 1)), False),
+    ("budget-3", must_slow(load({"APROF_RATE": "2000", "APROF_OVERHEAD": "3"}, 3)), False),
+    ("budget-tower", tower, False),
+    ("budget-off", unbounded, True),
+]
