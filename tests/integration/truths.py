@@ -157,7 +157,7 @@ def edges_outside(python, long):
 
 
 def edges_syscall_reader(python, long):
-    truth, spool, _ = h.run_oracle(python, "edges.py", 2, settings={"APROF_READER": "syscall"})
+    truth, spool, _ = h.run_oracle(python, "edges.py", 2, settings={"APROF_READER": "syscall", "APROF_OVERHEAD": "0"})
     need(all(m["reader"] == "syscall" for m in spool.one().metas()), "the metadata does not say reader syscall")
     return check_edges(truth, spool.one(), cpu_ticks(truth, 100) // 2, 100)
 
