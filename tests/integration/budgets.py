@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: MIT
 """budgets: what sampling may cost is what it costs, and what it shows stays true meanwhile."""
+import asyncs
 import harness as h
+import stacked as s
 from harness import need
 
 CREDIT = 0.03      # seconds of CPU that a process may use beyond its budget in all: at its start, and until a review sees that load is gone
 LEAST = 0.001      # of a core, for the least rate
+LEAST_TASK = 1e-6  # of a core, for each task of a round a second
 SLACK = 1.15       # reviews come twice a second
 CEILING = 0.05     # of a core
 
@@ -13,12 +16,12 @@ def own_cpu(process):
     return process.counter("sampler_cpu_us") / 1e6, process.counter("handler_us") / 1e6
 
 
-def need_budget(truth, process, percent, seconds):
+def need_budget(truth, process, percent, seconds, tasks=0):
     """By the program's own account, and by the kernel's of our thread."""
     sampler, handlers = own_cpu(process)
     used = max(sampler, truth["profiler"]) + handlers
     allowed = min(percent / 100 * (truth["process"] - used), CEILING * seconds)
-    need(used <= SLACK * max(allowed, LEAST * seconds) + CREDIT, "%.0f ms of CPU used, %.0f allowed", 1e3 * used, 1e3 * allowed)
+    need(used <= SLACK * max(allowed, (LEAST + LEAST_TASK * tasks) * seconds) + CREDIT, "%.0f ms of CPU used, %.0f allowed", 1e3 * used, 1e3 * allowed)
     need(abs(sampler - truth["profiler"]) <= 0.1 * sampler + 0.01, "our thread used %.0f ms, the metadata says %.0f",
          1e3 * truth["profiler"], 1e3 * sampler)
     return used, allowed
@@ -80,6 +83,20 @@ def tower(python, long):
     return "handlers %.2f %% of the CPU" % (100 * handlers / truth["cpu"])
 
 
+def tasks(count, long_count):
+    """So many waiting tasks beside one that computes: their rounds keep to the budget too, and their sum to its law."""
+    def test(python, long):
+        seconds = 30 if long else 6
+        truth, spool, _ = h.run_oracle(python, "async_law.py", "busy", long_count if long else count, seconds, timeout=seconds * 4 + 60)
+        process = spool.one()
+        used, allowed = need_budget(truth["noted"], process, 1, truth["seconds"], long_count if long else count)
+        note = asyncs.check_law(truth, s.chains(process, "task"), False, asyncs.longest_period(process, truth["seconds"]))
+        rounds = process.counter("task_ticks", "read")
+        return "%.0f ms used of %.0f; %d rounds in %.1f s; %d ticks missed of %d; %s" % (
+            1e3 * used, 1e3 * allowed, rounds, truth["seconds"], process.counter("ticks", "missed"), process.counter("ticks", "due"), note)
+    return test
+
+
 def on_edges(test):
     """What no version of Python changes much: on the oldest and the newest."""
     def both(pythons, long):
@@ -94,6 +111,7 @@ TESTS = [
 ONCE = [
     ("budget-1kHz", on_edges(must_slow(load({"APROF_RATE": "1000", "APROF_OVERHEAD": "1"}, 1))), False),
     ("budget-3", on_edges(must_slow(load({"APROF_RATE": "2000", "APROF_OVERHEAD": "3"}, 3))), False),
+    ("budget-tasks", on_edges(tasks(10000, 50000)), False),
     ("budget-tower", on_edges(tower), False),
     ("budget-off", on_edges(unbounded), True),
 ]

@@ -3,6 +3,7 @@
 
     async_law.py long SECONDS          ten tasks, of SECONDS/10, 2 SECONDS/10 ...
     async_law.py waiting COUNT SECONDS so many at once
+    async_law.py busy COUNT SECONDS    the same beside a coroutine that computes; notes what its profiler used
     async_law.py short SECONDS         tasks of 3, 30 and 300 ms with pauses between, some at a time
     async_law.py masses COUNT          so many, each with a name of its own; notes its memory on the way
     async_law.py cycle SECONDS         tasks that wait for each other, for ever
@@ -13,8 +14,10 @@ import asyncio
 import os
 import random
 import sys
+import time
 
 from async_truth import leave, named, now
+from truth import burn, profiler_cpu
 
 lives = {}
 
@@ -39,6 +42,17 @@ async def long(seconds):
 
 async def waiting(count, seconds):
     await asyncio.gather(*(bear("waiting", seconds) for _ in range(int(count))))
+
+
+async def busy(count, seconds):
+    waits = asyncio.gather(*(bear("waiting", seconds) for _ in range(int(count))))
+    end = now() + seconds
+    while now() < end:
+        burn(0.001)
+        await asyncio.sleep(0)
+    spent = {"process": time.process_time(), "profiler": profiler_cpu()}
+    await waits
+    return spent
 
 
 async def bearer(kind, seconds, end, dice):
@@ -110,7 +124,7 @@ async def cycle(seconds):
     os._exit(0)  # cancelling would go round for ever
 
 
-KINDS = {"long": long, "waiting": waiting, "short": short, "masses": masses, "cycle": cycle}
+KINDS = {"long": long, "waiting": waiting, "busy": busy, "short": short, "masses": masses, "cycle": cycle}
 began = now()
 noted = asyncio.run(KINDS[sys.argv[1]](*map(float, sys.argv[2:])))
 leave({"lives": lives, "noted": noted, "seconds": now() - began})

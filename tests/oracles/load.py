@@ -6,11 +6,10 @@
 Each turn lasts SECONDS: the even ones work all the time, the odd ones a tenth of it.
 Truth: CPU of each function and of the process; CPU of the thread named aprof (0: none).
 """
-import os
 import sys
 import time
 
-from truth import burn, leave
+from truth import burn, leave, profiler_cpu
 
 used = {}
 
@@ -53,15 +52,6 @@ def turn(seconds, hard):
             light_short(0.002)
             light_long(0.006)
             time.sleep(0.072)
-
-
-def profiler_cpu():
-    total = 0
-    for tid in os.listdir("/proc/self/task"):
-        with open("/proc/self/task/%s/comm" % tid) as comm, open("/proc/self/task/%s/schedstat" % tid) as stat:
-            if comm.read().strip() == "aprof":
-                total += int(stat.read().split()[0]) / 1e9
-    return total
 
 
 def main():
