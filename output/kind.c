@@ -31,6 +31,11 @@ const char *kind_unit_name(const struct kind *kind)
     return kind->unit == KIND_BYTES ? "bytes" : "us";
 }
 
+char *kind_amount(char buffer[HUMAN_SIZE], const struct kind *kind, uint64_t amount)
+{
+    return kind->unit == KIND_BYTES ? human_bytes(buffer, amount) : human_time(buffer, amount);
+}
+
 int kind_compare(const char *metric, const char *other)
 {
     const struct kind *one = kind_of(metric), *two = kind_of(other);

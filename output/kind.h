@@ -10,6 +10,8 @@
 
 #include <stdbool.h>
 
+#include "output/human.h"
+
 enum kind_unit { KIND_MICROSECONDS, KIND_BYTES };
 
 struct kind {
@@ -23,6 +25,8 @@ struct kind {
 const struct kind *kind_of(const char *metric);
 /* "us" or "bytes", as in JSON. */
 const char *kind_unit_name(const struct kind *kind);
+/* An amount of it, as human_time or human_bytes writes it. */
+char *kind_amount(char buffer[HUMAN_SIZE], const struct kind *kind, uint64_t amount);
 /* Known metrics in the order of their rows, then the others by name. */
 int kind_compare(const char *metric, const char *other);
 

@@ -6,7 +6,6 @@
  */
 #include "output/report.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -14,22 +13,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "output/document.h"
 #include "output/human.h"
 #include "output/kind.h"
+#include "output/nothing.h"
 #include "output/quality.h"
 #include "output/reader.h"
+#include "output/table.h"
 #include "output/tally.h"
 #include "output/tool.h"
 
 #define TOP_DEFAULT 10
 #define TOP_MOST 1000000
 #define WIDTH_MOST 10000
-#define DEFAULT_PATH "aprof-spool"
+#define DEFAULT_PATH TOOL_DEFAULT_PATH
 #define NUMBER_COLUMNS 41 /* of a row, before the name */
 #define STACK_COLUMNS 21  /* ... before a stack, which has no total */
 #define STACK_LINES 2     /* that a stack may take */
-#define PLACE_COLUMNS 20  /* a path is not cut below this while the name can give way */
-#define LEAST_COLUMNS 24  /* for name and place on however small a terminal */
 
 const char report_help[] =
     "NAME\n"
@@ -110,21 +110,10 @@ struct report {
 
 /* ---- options -------------------------------------------------------------- */
 
-static bool number_parse(const char *option, const char *text, unsigned long most, unsigned long *number)
-{
-    char *end;
-    errno = 0;
-    *number = strtoul(text, &end, 10);
-    bool good = !errno && !*end && text[0] >= '0' && text[0] <= '9' && *number <= most;
-    if (!good)
-        tool_complain("%s: \"%s\" is not a number from 0 (no limit) to %lu", option, text, most);
-    return good;
-}
-
 static bool top_parse(struct report *report, const char *text)
 {
     unsigned long top;
-    bool good = number_parse("--top", text, TOP_MOST, &top);
+    bool good = tool_number("--top", text, TOP_MOST, &top);
     report->top = top;
     return good;
 }
@@ -132,7 +121,7 @@ static bool top_parse(struct report *report, const char *text)
 static bool width_parse(const char *text)
 {
     unsigned long width;
-    bool good = number_parse("--width", text, WIDTH_MOST, &width);
+    bool good = tool_number("--width", text, WIDTH_MOST, &width);
     if (good)
         human_columns_ask((int)width);
     return good;
@@ -156,14 +145,6 @@ static bool metric_parse(struct report *report, const char *text)
     return *text;
 }
 
-static int option_wrong(int option, char **argv)
-{
-    char letter[] = { '-', (char)optopt, '\0' };
-    const char *name = optopt ? letter : argv[optind - 1]; /* no letter: an unknown long option */
-    tool_complain("%s: %s (see `aprof report --help`)", name, option == ':' ? "needs a value" : "no such option");
-    return TOOL_USAGE;
-}
-
 /* Returns an exit status, or -1 to go on. */
 static int options_parse(struct report *report, int argc, char **argv)
 {
@@ -184,7 +165,7 @@ static int options_parse(struct report *report, int argc, char **argv)
         case 'j': report->as_json = true; break;
         case 'q': report->quiet = true; break;
         case 'h': fputs(report_help, stdout); return TOOL_FINE;
-        default: return option_wrong(option, argv);
+        default: return tool_option_wrong("report", option, argv);
         }
         if (!good)
             return TOOL_USAGE;
@@ -273,11 +254,6 @@ static void sentence_end(const struct sentence *sentence)
         putchar('\n');
 }
 
-static const char *plural(uint64_t count)
-{
-    return count == 1 ? "" : "s";
-}
-
 static void print_processes(const struct quality *quality)
 {
     struct sentence line = { .label = "processes", .between = ", " };
@@ -301,7 +277,7 @@ static void print_covered(const struct quality *quality)
         sentence_add(&line, "%s from %s", human_time(time, quality->covered_us), human_moment(moment, quality->start_us));
     if (quality->process_us > quality->covered_us)
         sentence_add(&line, "%s over all processes", human_time(time, quality->process_us));
-    sentence_add(&line, "%u window%s", quality->windows, plural(quality->windows));
+    sentence_add(&line, "%u window%s", quality->windows, tool_plural(quality->windows));
     if (quality->windows_without_metadata)
         sentence_add(&line, "%u without metadata (not in the lines below)", quality->windows_without_metadata);
     sentence_end(&line);
@@ -325,7 +301,7 @@ static void print_rate(const struct quality *quality)
         sentence_add(&line, "%.4g/s asked", quality->asked_most);
     sentence_add(&line, "%.4g/s got%s", quality->got, why_slow(quality));
     if (quality->budget.slowed)
-        sentence_add(&line, "slowed %" PRIu64 " time%s, to %.4g/s", quality->budget.slowed, plural(quality->budget.slowed), quality->budget.rate_least);
+        sentence_add(&line, "slowed %" PRIu64 " time%s, to %.4g/s", quality->budget.slowed, tool_plural(quality->budget.slowed), quality->budget.rate_least);
     sentence_add(&line, "%" PRIu64 " ticks due", quality->ticks_due);
     sentence_add(&line, "%" PRIu64 " missed", quality->ticks_missed);
     sentence_add(&line, "%" PRIu64 " samples", quality->samples);
@@ -367,7 +343,7 @@ static void print_tasks(const struct quality *quality)
     if (!quality->task_ticks.read && !quality->task_ticks.repeated)
         return;
     sentence_add(&line, "%" PRIu64 " at peak%s", quality->tasks_peak, quality->processes_count > 1 ? " in one process" : "");
-    sentence_add(&line, "%" PRIu64 " tick%s over all", quality->task_ticks.read, plural(quality->task_ticks.read));
+    sentence_add(&line, "%" PRIu64 " tick%s over all", quality->task_ticks.read, tool_plural(quality->task_ticks.read));
     if (quality->task_ticks.repeated)
         sentence_add(&line, "%" PRIu64 " repeated while nothing ran", quality->task_ticks.repeated);
     sentence_add(&line, "%s of readings postponed",
@@ -416,22 +392,22 @@ static void print_notes(const struct report *report)
     const struct reader_counts *counts = reader_counts(report->reader);
     struct sentence line = { .label = "note", .between = "; " };
     if (quality->windows_by_syscall)
-        sentence_add(&line, "%u window%s read by system calls", quality->windows_by_syscall, plural(quality->windows_by_syscall));
+        sentence_add(&line, "%u window%s read by system calls", quality->windows_by_syscall, tool_plural(quality->windows_by_syscall));
     if (quality->windows_coarse_clock)
         sentence_add(&line, "thread clocks are coarse in %u window%s", quality->windows_coarse_clock,
-                     plural(quality->windows_coarse_clock));
+                     tool_plural(quality->windows_coarse_clock));
     if (counts->lines_bad)
-        sentence_add(&line, "%" PRIu64 " line%s left out, no stack and count", counts->lines_bad, plural(counts->lines_bad));
+        sentence_add(&line, "%" PRIu64 " line%s left out, no stack and count", counts->lines_bad, tool_plural(counts->lines_bad));
     if (counts->tails)
-        sentence_add(&line, "%" PRIu64 " file%s with an unfinished last line", counts->tails, plural(counts->tails));
+        sentence_add(&line, "%" PRIu64 " file%s with an unfinished last line", counts->tails, tool_plural(counts->tails));
     if (counts->repeated)
-        sentence_add(&line, "%" PRIu64 " file%s given twice, read once", counts->repeated, plural(counts->repeated));
+        sentence_add(&line, "%" PRIu64 " file%s given twice, read once", counts->repeated, tool_plural(counts->repeated));
     if (counts->unfinished)
-        sentence_add(&line, "%" PRIu64 " unfinished file%s left out (.tmp)", counts->unfinished, plural(counts->unfinished));
+        sentence_add(&line, "%" PRIu64 " unfinished file%s left out (.tmp)", counts->unfinished, tool_plural(counts->unfinished));
     if (counts->folders)
-        sentence_add(&line, "%" PRIu64 " folder%s not looked into (name a folder to read it)", counts->folders, plural(counts->folders));
+        sentence_add(&line, "%" PRIu64 " folder%s not looked into (name a folder to read it)", counts->folders, tool_plural(counts->folders));
     if (counts->gone)
-        sentence_add(&line, "%" PRIu64 " file%s removed before it was read", counts->gone, plural(counts->gone));
+        sentence_add(&line, "%" PRIu64 " file%s removed before it was read", counts->gone, tool_plural(counts->gone));
     sentence_end(&line);
 }
 
@@ -451,18 +427,13 @@ static void print_quality(const struct report *report)
     print_notes(report);
 }
 
-static char *human_amount(char buffer[HUMAN_SIZE], const struct kind *kind, uint64_t amount)
-{
-    return kind->unit == KIND_BYTES ? human_bytes(buffer, amount) : human_time(buffer, amount);
-}
-
 static void print_totals(const struct report *report)
 {
     char amount[HUMAN_SIZE];
     putchar('\n');
     for (size_t at = 0; at < report->sections_count; at++) {
         const struct section *section = &report->sections[at];
-        printf("%-10s %s, %s\n", section->metric, human_amount(amount, section->kind, tally_sum(section->tally)),
+        printf("%-10s %s, %s\n", section->metric, kind_amount(amount, section->kind, tally_sum(section->tally)),
                section->kind->what);
     }
 }
@@ -488,65 +459,18 @@ static void print_loops(const struct report *report)
         printf("%-10s ... %zu more\n", "", quality->loops_count - shown);
 }
 
-static void print_heading(const struct report *report, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void print_heading(const struct report *report, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    fputs(report->colour ? "\033[1m" : "", stdout);
-    vprintf(format, arguments);
-    fputs(report->colour ? "\033[0m\n" : "\n", stdout);
-    va_end(arguments);
-}
-
-/* Of an inner function without the functions around it. */
-static const char *name_inner(const char *name)
-{
-    static const char around[] = ".<locals>.";
-    for (const char *next; (next = strstr(name, around));)
-        name = next + sizeof around - 1;
-    return name;
-}
-
-/* Name and place share the columns that are left: the place loses its start
- * first, then the name the functions around it, then its end. */
-static void print_label(const struct report *report, const struct tally_row *row)
-{
-    int room = report->columns ? report->columns - NUMBER_COLUMNS : 0;
-    if (report->columns && room < LEAST_COLUMNS)
-        room = LEAST_COLUMNS;
-    char *place = human_text(row->place, strlen(row->place), 0, true);
-    int place_width = human_width(place), around = *place ? 3 : 0;
-    int place_least = place_width < PLACE_COLUMNS ? place_width : PLACE_COLUMNS;
-    if (place_least > room / 2)
-        place_least = room / 2;
-    int name_room = room ? room - place_least - around : 0;
-    const char *shown = room && human_width(row->name) > name_room ? name_inner(row->name) : row->name;
-    char *name = human_text(shown, strlen(shown), name_room, report->by == TALLY_FILE);
-    if (room) {
-        char *whole = place;
-        place = human_text(whole, strlen(whole), room - human_width(name) - around, true);
-        free(whole);
-    }
-    fputs(*row->name ? name : "\"\"", stdout);
-    if (*place)
-        printf(report->colour ? " \033[2m(%s)\033[0m" : " (%s)", place);
-    putchar('\n');
-    free(name);
-    free(place);
-}
-
 static void print_rows(const struct report *report, const struct section *section, const struct tally_row *rows, size_t count)
 {
     char self[HUMAN_SIZE], self_share[HUMAN_SIZE], total[HUMAN_SIZE], total_share[HUMAN_SIZE];
     double whole = (double)tally_sum(section->tally);
+    const struct table_names names = { .room = table_room(report->columns, NUMBER_COLUMNS), .are_paths = report->by == TALLY_FILE, .colour = report->colour };
     printf("%10s %8s  %10s %8s  %s\n", "self", "", "total", "", tally_by_name(report->by));
     for (size_t at = 0; at < count && (at < report->top || !report->top); at++) {
         const struct tally_row *row = &rows[at];
-        printf("%10s %8s  %10s %8s  ", human_amount(self, section->kind, row->self),
-               human_share(self_share, (double)row->self, whole), human_amount(total, section->kind, row->total),
+        printf("%10s %8s  %10s %8s  ", kind_amount(self, section->kind, row->self),
+               human_share(self_share, (double)row->self, whole), kind_amount(total, section->kind, row->total),
                human_share(total_share, (double)row->total, whole));
-        print_label(report, row);
+        table_name(&names, row->name, row->place);
     }
     if (report->top && count > report->top)
         printf("%41s... %zu more\n", "", count - report->top);
@@ -603,16 +527,14 @@ static uint32_t path_first(const struct path *path)
 
 static void print_path(const struct report *report, const struct tally *tally, const struct tally_row *row)
 {
-    struct path path = { .depth = row->depth, .room = report->columns ? report->columns - STACK_COLUMNS : 0 };
-    if (report->columns && path.room < LEAST_COLUMNS)
-        path.room = LEAST_COLUMNS;
+    struct path path = { .depth = row->depth, .room = table_room(report->columns, STACK_COLUMNS) };
     path.names = tool_alloc(path.depth, sizeof *path.names);
     path.widths = tool_alloc(path.depth, sizeof *path.widths);
     int widest = path.room ? path.room - (int)strlen(BETWEEN) : 0;
     for (uint32_t at = 0; at < path.depth; at++) {
         const char *name = tally_frame(tally, row, at).name;
         if (path.room)
-            name = name_inner(name); /* those around it are further up in the path, or were */
+            name = table_name_inner(name); /* those around it are further up in the path, or were */
         path.names[at] = human_text(*name ? name : "\"\"", *name ? strlen(name) : 2, widest, false);
         path.widths[at] = human_width(path.names[at]);
     }
@@ -629,10 +551,10 @@ static void print_stacks(const struct report *report, const struct section *sect
     char self[HUMAN_SIZE], share[HUMAN_SIZE];
     const struct tally_row *rows;
     size_t count = tally_by_self(section->tally, &rows);
-    print_heading(report, "%s by stack", section->metric);
+    table_heading(report->colour, "%s by stack", section->metric);
     printf("%10s %8s  %s\n", "self", "", tally_by_name(report->by));
     for (size_t at = 0; at < count && (at < report->top || !report->top); at++) {
-        printf("%10s %8s  ", human_amount(self, section->kind, rows[at].self),
+        printf("%10s %8s  ", kind_amount(self, section->kind, rows[at].self),
                human_share(share, (double)rows[at].self, (double)tally_sum(section->tally)));
         print_path(report, section->tally, &rows[at]);
     }
@@ -648,13 +570,13 @@ static void print_section(const struct report *report, const struct section *sec
         return;
     }
     size_t count = tally_by_self(section->tally, &rows);
-    print_heading(report, "%s by self", section->metric);
+    table_heading(report->colour, "%s by self", section->metric);
     print_rows(report, section, rows, count);
     if (report->by == TALLY_PROCESS)
         return; /* a process calls no other: both orders are the same */
     count = tally_by_total(section->tally, &rows);
     putchar('\n');
-    print_heading(report, "%s by total", section->metric);
+    table_heading(report->colour, "%s by total", section->metric);
     print_rows(report, section, rows, count);
 }
 
@@ -680,38 +602,11 @@ static void print_text(struct report *report)
 
 /* ---- JSON ----------------------------------------------------------------- */
 
-static json_t *json_count(uint64_t count)
-{
-    return json_integer((json_int_t)(count > INT64_MAX ? INT64_MAX : count));
-}
-
-/* Text of any bytes. */
-static json_t *json_text(const char *text)
-{
-    if (!text)
-        return json_null();
-    char *clean = human_text(text, strlen(text), 0, false);
-    json_t *value = json_string(clean);
-    free(clean);
-    return value;
-}
-
-struct json_pair {
-    const char *key;
-    uint64_t count;
-};
-
-static void json_counts(json_t *object, const struct json_pair *pairs, size_t count)
-{
-    for (size_t at = 0; at < count; at++)
-        json_object_set_new(object, pairs[at].key, json_count(pairs[at].count));
-}
-
 static json_t *json_quality(const struct report *report)
 {
     const struct quality *quality = report->quality;
     const struct reader_counts *counts = reader_counts(report->reader);
-    const struct json_pair pairs[] = {
+    const struct document_count pairs[] = {
         { "processes", quality->processes_count },
         { "running", quality->running },
         { "killed", quality->killed },
@@ -744,33 +639,33 @@ static json_t *json_quality(const struct report *report)
         { "gone", counts->gone },
         { "unreadable", reader_failures(report->reader) },
     };
-    const struct json_pair task_ticks[] = {
+    const struct document_count task_ticks[] = {
         { "read", quality->task_ticks.read },
         { "repeated", quality->task_ticks.repeated },
         { "tasks", quality->task_ticks.tasks },
         { "postponed", quality->task_ticks.postponed },
         { "cpu_us", quality->task_ticks.cpu_us },
     };
-    const struct json_pair ticks[] = {
+    const struct document_count ticks[] = {
         { "due", quality->ticks_due },
         { "taken", quality->ticks_taken },
         { "missed", quality->ticks_missed },
     };
-    const struct json_pair budget[] = {
+    const struct document_count budget[] = {
         { "allowed_us", quality->budget.allowed_us },
         { "slowed", quality->budget.slowed },
         { "quickened", quality->budget.quickened },
         { "ceilings", quality->budget.ceilings },
     };
     json_t *object = json_object(), *ticks_object = json_object(), *task_ticks_object = json_object(), *budget_object = json_object();
-    json_counts(object, pairs, sizeof pairs / sizeof *pairs);
-    json_counts(ticks_object, ticks, sizeof ticks / sizeof *ticks);
+    document_counts(object, pairs, sizeof pairs / sizeof *pairs);
+    document_counts(ticks_object, ticks, sizeof ticks / sizeof *ticks);
     json_object_set_new(object, "ticks", ticks_object);
-    json_counts(task_ticks_object, task_ticks, sizeof task_ticks / sizeof *task_ticks);
+    document_counts(task_ticks_object, task_ticks, sizeof task_ticks / sizeof *task_ticks);
     json_object_set_new(object, "task_ticks", task_ticks_object);
     json_object_set_new(object, "rate", json_pack("{sf sf sf}", "asked_least", quality->asked_least, "asked_most",
                                                   quality->asked_most, "got", quality->got));
-    json_counts(budget_object, budget, sizeof budget / sizeof *budget);
+    document_counts(budget_object, budget, sizeof budget / sizeof *budget);
     json_object_set_new(budget_object, "rate_least", json_real(quality->budget.rate_least));
     json_object_set_new(object, "budget", budget_object);
     json_object_set(object, "dropped", quality->dropped);
@@ -781,7 +676,7 @@ static json_t *json_quality(const struct report *report)
 
 static json_t *json_process(const struct quality_process *process)
 {
-    const struct json_pair pairs[] = {
+    const struct document_count pairs[] = {
         { "pid", process->pid },
         { "start_us", process->start_us },
         { "windows", process->windows },
@@ -792,18 +687,18 @@ static json_t *json_process(const struct quality_process *process)
         { "tasks_peak", (uint64_t)process->tasks_peak },
     };
     json_t *object = json_object();
-    json_object_set_new(object, "host", json_text(process->host));
-    json_counts(object, pairs, sizeof pairs / sizeof *pairs);
-    json_object_set_new(object, "program", json_text(process->program));
-    json_object_set_new(object, "python", json_text(process->python));
-    json_object_set_new(object, "run", json_text(process->run));
-    json_object_set_new(object, "ended", json_text(process->ended));
+    json_object_set_new(object, "host", document_text(process->host));
+    document_counts(object, pairs, sizeof pairs / sizeof *pairs);
+    json_object_set_new(object, "program", document_text(process->program));
+    json_object_set_new(object, "python", document_text(process->python));
+    json_object_set_new(object, "run", document_text(process->run));
+    json_object_set_new(object, "ended", document_text(process->ended));
     return object;
 }
 
 static json_t *json_loop(const struct quality_loop *loop)
 {
-    const struct json_pair pairs[] = {
+    const struct document_count pairs[] = {
         { "process", loop->process },
         { "thread", loop->thread },
         { "idle_us", loop->idle_us },
@@ -811,7 +706,7 @@ static json_t *json_loop(const struct quality_loop *loop)
     };
     double idle = (double)loop->idle_us, whole = idle + (double)loop->busy_us;
     json_t *object = json_object();
-    json_counts(object, pairs, sizeof pairs / sizeof *pairs);
+    document_counts(object, pairs, sizeof pairs / sizeof *pairs);
     json_object_set_new(object, "idle_percent", json_real(whole > 0 ? 100 * idle / whole : 0));
     return object;
 }
@@ -819,8 +714,8 @@ static json_t *json_loop(const struct quality_loop *loop)
 static json_t *json_function(const char *name, const char *place)
 {
     json_t *object = json_object();
-    json_object_set_new(object, "name", json_text(name));
-    json_object_set_new(object, "place", json_text(place));
+    json_object_set_new(object, "name", document_text(name));
+    json_object_set_new(object, "place", document_text(place));
     return object;
 }
 
@@ -832,7 +727,7 @@ static json_t *json_stack(const struct tally *tally, const struct tally_row *row
         json_array_append_new(frames, json_function(frame.name, frame.place));
     }
     json_object_set_new(object, "stack", frames);
-    json_object_set_new(object, "self", json_count(row->self));
+    json_object_set_new(object, "self", document_number(row->self));
     return object;
 }
 
@@ -841,8 +736,8 @@ static json_t *json_row(const struct tally *tally, const struct tally_row *row)
     if (row->stack)
         return json_stack(tally, row);
     json_t *object = json_function(row->name, row->place);
-    json_object_set_new(object, "self", json_count(row->self));
-    json_object_set_new(object, "total", json_count(row->total));
+    json_object_set_new(object, "self", document_number(row->self));
+    json_object_set_new(object, "total", document_number(row->total));
     return object;
 }
 
@@ -859,7 +754,7 @@ static json_t *json_section(const struct report *report, const struct section *s
     json_t *object = json_object();
     const struct tally_row *rows;
     json_object_set_new(object, "unit", json_string(kind_unit_name(section->kind)));
-    json_object_set_new(object, "total", json_count(tally_sum(section->tally)));
+    json_object_set_new(object, "total", document_number(tally_sum(section->tally)));
     json_object_set_new(object, "by", json_string(tally_by_name(report->by)));
     size_t count = tally_by_self(section->tally, &rows);
     json_object_set_new(object, "by_self", json_rows(report, section->tally, rows, count));
@@ -882,36 +777,10 @@ static void print_json(const struct report *report)
         json_object_set_new(metrics, report->sections[at].metric, json_section(report, &report->sections[at]));
     json_t *document = json_pack("{ss si so so so so}", "aprof", APROF_VERSION, "format", 1, "quality", json_quality(report),
                                  "processes", processes, "loops", loops, "metrics", metrics);
-    json_dumpf(document, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
-    putchar('\n');
-    json_decref(document);
+    document_print(document);
 }
 
 /* ---- the command ---------------------------------------------------------- */
-
-/* Why there is nothing: no files at all, not this metric, or no time in them. */
-static void explain_nothing(const struct report *report, int count, char **paths)
-{
-    char there[512] = "";
-    size_t length = 0;
-    bool has_metric = !report->metric;
-    const char *metric;
-    for (uint32_t at = 0; (metric = reader_metric(report->reader, at)) && length < sizeof there; at++) {
-        length += (size_t)snprintf(there + length, sizeof there - length, "%s%s", at ? ", " : "", metric);
-        has_metric = has_metric || !strcmp(report->metric, metric);
-    }
-    const char *path = count ? paths[0] : DEFAULT_PATH, *more = count > 1 ? " and the others" : "";
-    uint64_t folders = reader_counts(report->reader)->folders;
-    if (!*there && folders)
-        tool_complain("nothing to report: %s%s: no stacks (aprof.*.collapsed) there, but %" PRIu64 " folder%s that may hold a run: name one",
-                      path, more, folders, plural(folders));
-    else if (!*there)
-        tool_complain("nothing to report: %s%s: no stacks (aprof.*.collapsed) there", path, more);
-    else if (!has_metric)
-        tool_complain("nothing to report: no metric \"%s\" in %s%s (there is: %s)", report->metric, path, more, there);
-    else
-        tool_complain("nothing to report: %s%s: nothing recorded yet (%s)", path, more, report->metric ? report->metric : there);
-}
 
 int report_main(int argc, char **argv)
 {
@@ -926,7 +795,7 @@ int report_main(int argc, char **argv)
         print_text(&report);
     status = reader_failures(report.reader) ? TOOL_UNREADABLE : report.sections_count ? TOOL_FINE : TOOL_NOTHING;
     if (status == TOOL_NOTHING)
-        explain_nothing(&report, argc - optind, argv + optind);
+        nothing_explain(report.reader, report.metric, argc - optind, argv + optind);
     report_close(&report);
     return status;
 }

@@ -5,8 +5,9 @@
  */
 #include "output/tool.h"
 
+#include <errno.h>
+#include <getopt.h> /* optopt, optind */
 #include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>  /* fprintf */
 #include <stdlib.h> /* calloc, exit */
 #include <string.h>
@@ -29,6 +30,30 @@ void tool_complain(const char *format, ...)
             putc(byte, stderr);
     }
     putc('\n', stderr);
+}
+
+int tool_option_wrong(const char *command, int option, char **argv)
+{
+    char letter[] = { '-', (char)optopt, '\0' };
+    const char *name = optopt ? letter : argv[optind - 1]; /* no letter: an unknown long option */
+    tool_complain("%s: %s (see `aprof %s --help`)", name, option == ':' ? "needs a value" : "no such option", command);
+    return TOOL_USAGE;
+}
+
+bool tool_number(const char *option, const char *text, unsigned long most, unsigned long *number)
+{
+    char *end;
+    errno = 0;
+    *number = strtoul(text, &end, 10);
+    bool good = !errno && !*end && text[0] >= '0' && text[0] <= '9' && *number <= most;
+    if (!good)
+        tool_complain("%s: \"%s\" is not a number from 0 (no limit) to %lu", option, text, most);
+    return good;
+}
+
+const char *tool_plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
 }
 
 static void out_of_memory(size_t bytes)

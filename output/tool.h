@@ -8,7 +8,11 @@
 #ifndef APROF_OUTPUT_TOOL_H
 #define APROF_OUTPUT_TOOL_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+#define TOOL_DEFAULT_PATH "aprof-spool" /* what is read when no PATH is given */
 
 /* Exit statuses of every subcommand. */
 enum tool_status {
@@ -21,6 +25,14 @@ enum tool_status {
 /* One line on stderr, "aprof: " before it. Control characters in what is
  * formatted come out as \xNN, so a file's name cannot drive a terminal. */
 void tool_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* What getopt_long (opterr 0, an option string that begins with ':') did not take.
+ * Returns TOOL_USAGE, having said so. */
+int tool_option_wrong(const char *command, int option, char **argv);
+/* A whole number from 0 to most; false, having said so, when text is none. */
+bool tool_number(const char *option, const char *text, unsigned long most, unsigned long *number);
+/* "s" but for one. */
+const char *tool_plural(uint64_t count);
 
 /* Zeroed. When there is no memory: one line and exit(TOOL_UNREADABLE). */
 void *tool_alloc(size_t count, size_t size);

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The usual reason is that the folder of all runs was named, not one run's.
+ */
+#include "output/nothing.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "output/tool.h"
+
+void nothing_explain(const struct reader *reader, const char *wanted, int count, char **paths)
+{
+    char there[512] = "";
+    size_t length = 0;
+    bool has_metric = !wanted;
+    const char *metric;
+    for (uint32_t at = 0; (metric = reader_metric(reader, at)) && length < sizeof there; at++) {
+        length += (size_t)snprintf(there + length, sizeof there - length, "%s%s", at ? ", " : "", metric);
+        has_metric = has_metric || !strcmp(wanted, metric);
+    }
+    const char *path = count ? paths[0] : TOOL_DEFAULT_PATH, *more = count > 1 ? " and the others" : "";
+    uint64_t folders = reader_counts(reader)->folders;
+    if (!*there && folders)
+        tool_complain("nothing to report: %s%s: no stacks (aprof.*.collapsed) there, but %" PRIu64 " folder%s that may hold a run: name one",
+                      path, more, folders, tool_plural(folders));
+    else if (!*there)
+        tool_complain("nothing to report: %s%s: no stacks (aprof.*.collapsed) there", path, more);
+    else if (!has_metric)
+        tool_complain("nothing to report: no metric \"%s\" in %s%s (there is: %s)", wanted, path, more, there);
+    else
+        tool_complain("nothing to report: %s%s: nothing recorded yet (%s)", path, more, wanted ? wanted : there);
+}
