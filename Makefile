@@ -44,7 +44,7 @@ LIB_SRC  := $(filter-out preload/settings_main.c,$(wildcard preload/*.c)) $(wild
 TOOL_SRC := $(filter-out $(OUTPUT_LIB),$(wildcard output/*.c)) output/spool_format.c
 TOOL_LIBS := -ljansson
 LIB_OBJ  := $(LIB_SRC:%.c=$(B)/lib/%.o)
-TOOL_OBJ := $(TOOL_SRC:%.c=$(B)/tool/%.o)
+TOOL_OBJ := $(TOOL_SRC:%.c=$(B)/tool/%.o) $(B)/tool/output/template.o
 
 .PHONY: all setup check demo bench install clean
 all: $(B)/libaprof.so $(B)/aprof $(B)/aprof-settings

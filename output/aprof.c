@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "output/flame.h"
 #include "output/report.h"
 #include "output/supervise.h"
 #include "output/tool.h"
@@ -22,6 +23,7 @@ struct command {
 
 static const struct command commands[] = {
     { "report", "how good the profile is, and the top functions or stacks", report_help, report_main },
+    { "flame", "a flame graph as one HTML file", flame_help, flame_main },
     { "supervise", "runs a command, reports when it has ended (for aprof-run)", NULL, supervise_main },
     { "help", "this text, or that of a COMMAND", NULL, help_main },
     { "version", "the version of this program", NULL, version_main },
