@@ -80,20 +80,20 @@ def ours(python, samples, seconds, settings):
     return sums
 
 
-def tachyon_lines(path):
-    """Its collapsed lines, file:qualname:line, without what is not of the program."""
+def tachyon_stacks(path):
+    """Its collapsed lines: (frames of file:qualname:line, count)."""
     lines = []
     with open(path, encoding="utf-8") as f:
         for text in f:
             stack, _, count = text.rstrip("\n").rpartition(" ")
-            frames = []
-            for part in stack.split(";"):
-                match = re.match(r"^(.*?):(.*):(\d+)$", part)
-                if match and match[1] != "<frozen runpy>":
-                    frames.append(h.Frame(part, match[2], match[1], int(match[3])))
-            if frames and any(f.path.startswith("edges") for f in frames):
-                lines.append((frames, int(count)))
+            matches = [(part, re.match(r"^(.*?):(.*):(\d+)$", part)) for part in stack.split(";")]
+            lines.append(([h.Frame(part, m[2], m[1], int(m[3])) for part, m in matches if m and m[1] != "<frozen runpy>"], int(count)))
     return lines
+
+
+def tachyon_lines(path):
+    """Those of the program."""
+    return [(frames, count) for frames, count in tachyon_stacks(path) if any(f.path.startswith("edges") for f in frames)]
 
 
 def tachyon(python, seconds, rate, extra):

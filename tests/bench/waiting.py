@@ -13,10 +13,6 @@ import gc
 import sys
 import time
 
-tasks, seconds = int(sys.argv[1]), float(sys.argv[2])
-beat = float(sys.argv[3]) / 1000 if len(sys.argv) > 3 else 0.005
-collect = int(sys.argv[4]) if len(sys.argv) > 4 else 0
-
 
 async def leaf(event):
     await event.wait()
@@ -34,9 +30,13 @@ async def task(event):
     await top(event)
 
 
-async def main():
+def make_tasks(count, event):
+    return [asyncio.create_task(task(event)) for _ in range(count)]
+
+
+async def main(tasks, seconds, beat, collect):
     event = asyncio.Event()
-    waiting = [asyncio.create_task(task(event)) for _ in range(tasks)]
+    waiting = make_tasks(tasks, event)
     await asyncio.sleep(0.5)
     began, end = time.process_time(), time.monotonic() + seconds
     beats = 0
@@ -50,4 +50,6 @@ async def main():
     await asyncio.gather(*waiting)
 
 
-asyncio.run(main())
+if __name__ == "__main__":
+    asyncio.run(main(int(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3]) / 1000 if len(sys.argv) > 3 else 0.005,
+                     int(sys.argv[4]) if len(sys.argv) > 4 else 0))

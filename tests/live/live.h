@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * live: what each library of tests/live/ begins with: the memory guard by a
- * system call (unless it has one of its own and says so: LIVE_OWN_GUARD), and the
- * target as preload/python.c makes it. Included once a library; the caller of
+ * system call (unless it has one of its own and says so: LIVE_OWN_GUARD; or takes
+ * hooks/guard.c: LIVE_REAL_GUARD), and the target as preload/python.c makes it. Included once a library; the caller of
  * live_open holds the GIL (ctypes.PyDLL).
  */
 #ifndef APROF_TESTS_LIVE_H
@@ -20,7 +20,7 @@
 
 static struct py_target target;
 
-#ifndef LIVE_OWN_GUARD
+#if !defined LIVE_OWN_GUARD && !defined LIVE_REAL_GUARD
 bool guard_copy(void *dst, uintptr_t src, size_t n)
 {
     struct iovec to = {dst, n}, from = {(void *)src, n};
@@ -28,7 +28,9 @@ bool guard_copy(void *dst, uintptr_t src, size_t n)
 }
 #endif
 
+#ifndef LIVE_REAL_GUARD
 #include "tests/guard_by_copy.h"
+#endif
 
 static uintptr_t symbol(const char *name)
 {
