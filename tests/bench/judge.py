@@ -20,8 +20,8 @@ CALLERS = {
         "load_package": {"imports"}, "start_programs": {"storm"}},
     "service.py": {
         "serialise_catalogue": {"catalogue"}, "load_order": {"orders"}, "catalogue": {"catalogue"}, "orders": {"orders"},
-        "query": {"_run", "load_order", "run_forever", "_run_once"}},
-    "waiting.py": {"task": {"_run", "_run_once", "run_forever", "run_until_complete", "select", "ready"}, "top": {"task"}, "middle": {"top"}, "leaf": {"middle"}},
+        "query": {"_run", "load_order", "<genexpr>", "run_forever", "_run_once"}},
+    "waiting.py": {"task": {"_run", "_run_once", "run_forever", "run_until_complete", "select", "ready", "end"}, "top": {"task"}, "middle": {"top"}, "leaf": {"middle"}},
 }
 WAITING = ("leaf", "waiting.py")
 

@@ -10,6 +10,8 @@ their 95 % interval; with few rounds that is the range.
 
     throughput   of the application, over that without a profiler; by its own clock,
                  for the service by wrk's. The lower bound is what counts
+    by CPU       rounds a CPU second of the application's own threads, a ratio: what the
+                 profiler does in them, and to their caches
     p99          of its rounds, of wrk's requests, of the starts of Python; a ratio too
     all CPU      of application, children and profiler a round, over that without
     CPU          of the profiler, wherever it runs, % of a core
@@ -37,9 +39,9 @@ import profilers  # noqa: E402
 import trial  # noqa: E402
 
 Row = collections.namedtuple("Row", "name what kind count tasks load children large columns")
-STEADY = ("throughput", "p99", "spent", "cpu", "useful", "sample", "ticks", "wrong", "memory")
-IDLE = ("cpu", "useful", "sample", "memory")
-SHORT = ("throughput", "spent", "cpu", "memory")
+STEADY = ("throughput", "by_cpu", "p99", "spent", "cpu", "useful", "sample", "ticks", "wrong", "memory")
+IDLE = ("cpu", "ticks", "memory")
+SHORT = ("throughput", "by_cpu", "spent", "cpu", "memory")
 ROWS = [
     Row("busy", "busy synchronous program", "busy", 0, 0, False, False, False, STEADY),
     Row("threads", "60 threads that compute and pause", "threads", 60, 0, False, False, False, STEADY),
@@ -52,15 +54,17 @@ ROWS = [
     Row("import", "import of a large package", "import", 0, 0, False, False, True, SHORT),
     Row("storm", "start of programs, four of /bin/true and one Python", "storm", 0, 0, False, True, False, ("throughput", "p99", "spent", "memory")),
 ]
-TITLES = {"throughput": "throughput", "p99": "p99", "spent": "all CPU", "cpu": "CPU %", "useful": "useful/s", "sample": "us a sample",
+TITLES = {"throughput": "throughput", "by_cpu": "by CPU", "p99": "p99", "spent": "all CPU", "cpu": "CPU %", "useful": "useful/s", "sample": "us a sample",
           "ticks": "ticks/s", "wrong": "wrong/M", "memory": "MB"}
-BETTER = {"throughput": 1, "p99": -1, "spent": -1, "cpu": -1, "useful": 1, "sample": -1, "wrong": -1, "memory": -1}
+BETTER = {"throughput": 1, "by_cpu": 1, "p99": -1, "spent": -1, "cpu": -1, "useful": 1, "sample": -1, "wrong": -1, "memory": -1}
 WHY = {
     ("memory", "py-spy"): "nothing of it lives in the application; its own process is counted",
     ("memory", "austin"): "nothing of it lives in the application, and its process keeps no stacks: it writes each sample out",
     ("cpu", "austin"): "it reads no tasks and settles no names; it sleeps between two looks and does not look at what ran",
     ("cpu", "ddtrace"): "it looks less often the dearer that is, and at 50 tasks and 25 threads at most",
     ("cpu", "Tachyon"): "it reads one stack by few system calls, in a process without signals",
+    ("by_cpu", None): "it does nothing in the application's threads",
+    ("by_cpu", "ddtrace"): "it does nothing in the application's threads",
     ("throughput", None): "what it does is done in a process of its own, on the other core",
     ("spent", None): "it takes fewer samples, or reads no tasks",
     ("p99", None): "what it does is done in a process of its own, on the other core",
@@ -90,7 +94,7 @@ class Results:
         pairs = [(mine, base) for mine, base in zip(self.rounds[name], self.rounds["nothing"]) if mine and base]
         if column == "throughput":
             return [mine["rate"] / base["rate"] for mine, base in pairs]
-        if column in ("p99", "spent"):
+        if column in ("p99", "spent", "by_cpu"):
             return [mine[column] / base[column] for mine, base in pairs if base[column]]
         if column == "memory":
             without = statistics.median(base["app_rss"] for base in self.rounds["nothing"] if base)
@@ -128,39 +132,41 @@ def take_turns(python, row, contestants, pairs, seconds):
 def cell(column, found):
     if found is None:
         return "-"
-    form = {"throughput": "%.3f", "p99": "%.2f", "spent": "%.3f", "cpu": "%.2f", "useful": "%.0f", "sample": "%.2f", "ticks": "%.0f",
+    form = {"throughput": "%.3f", "by_cpu": "%.3f", "p99": "%.2f", "spent": "%.3f", "cpu": "%.2f", "useful": "%.0f", "sample": "%.2f", "ticks": "%.0f",
             "wrong": "%.0f", "memory": "%.1f"}[column]
     if column in ("useful", "ticks"):
         return form % found.middle
     if column == "wrong" and not found.high:
         return "0"
-    return "%s (%s %s)" % (form % found.middle, form % found.low, form % found.high)
+    return "%s (%s, %s)" % (form % found.middle, form % found.low, form % found.high)
 
 
 def show(results, contestants, absent):
-    row = results.row
-    widths = {c: 23 if c in ("throughput", "p99", "spent", "cpu", "sample", "wrong", "memory") else 9 for c in row.columns}
-    print("%-18s" % "" + "".join("%*s" % (widths[c], TITLES[c]) for c in row.columns))
-    for contestant in contestants:
-        name = contestant.name
-        if name == "nothing":
-            continue
-        skip = ("cpu", "useful", "sample", "ticks", "wrong") if name == "nothing again" else ()
-        found = {c: results.column(name, c) if c not in skip else None for c in row.columns}
-        print("%-18s" % name + "".join("%*s" % (widths[c], cell(c, found[c])) for c in row.columns))
-        note(results, name)
-    for name, reason in absent:
-        print("%-18s  absent: %s" % (name, reason))
+    columns = results.row.columns
+    table = {"": [TITLES[c] for c in columns]}
+    for name in [c.name for c in contestants if c.name != "nothing"]:
+        nothing = ("cpu", "useful", "sample", "ticks", "wrong") if name == "nothing again" else ()
+        table[name] = [cell(c, None if c in nothing else results.column(name, c)) for c in columns]
+    widths = [max(len(cells[i]) for cells in table.values()) for i in range(len(columns))]
+    for name, cells in table.items():
+        print("%-18s" % name + "".join("  %*s" % (width, text) for width, text in zip(widths, cells)))
+        if name:
+            note(results, name)
+    for reason in dict.fromkeys(reason for _, reason in absent):
+        print("absent: %s: %s" % (", ".join(name for name, why_not_here in absent if why_not_here == reason), reason))
     print(flush=True)
 
 
 def note(results, name):
     """What it says of itself, what was wrong, and runs that failed."""
-    figures = results.last(name)
+    figures, reasons = results.last(name), {}
+    for each in filter(None, results.rounds[name]):
+        for reason, weight in each["reasons"].items():
+            reasons[reason] = reasons.get(reason, 0) + weight
     if figures and figures["said"]:
         print("%-18s   it says: %s" % ("", figures["said"]))
-    if figures and figures["reasons"]:
-        print("%-18s   impossible, like: %s" % ("", max(figures["reasons"], key=figures["reasons"].get)[:140]))
+    if reasons:
+        print("%-18s   impossible, like: %s" % ("", max(reasons, key=reasons.get)[:160]))
     if name in results.failed:
         print("%-18s   %d runs failed: %s" % ("", results.failed[name][0], results.failed[name][1][:200]))
 
@@ -176,7 +182,7 @@ def why(column, name):
 
 def judge(results, contestants):
     row, better, led = results.row, [], []
-    if not results.last("libaprof"):
+    if not results.last("libaprof") or len(results.rounds["libaprof"]) < 3:
         return
     for column in row.columns:
         ours = results.column("libaprof", column)

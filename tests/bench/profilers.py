@@ -22,12 +22,15 @@ RATE = 100
 
 
 class Output:
-    """What a run of a contestant left. lines: (frames, weight); per_second: samples of
-    a thread that a weight of 1 stands for, None: a weight is a sample; tasks, seconds:
-    readings of waiting tasks where lines do not count them; said: in words."""
+    """What a run of a contestant left.
 
-    def __init__(self, lines, said="", rate=None, scale=None, task_lines=(), tasks=0, cpu=None):
-        self.lines, self.said, self.rate, self.scale, self.task_lines, self.tasks, self.cpu = lines, said, rate, scale, task_lines, tasks, cpu
+    lines: (frames, weight), scale: samples that a weight of 1 stands for; task_lines: of tasks, where they are kept
+    apart, tasks: readings of tasks that these come from; rate: looks a second, looks: in its whole life, neither: as
+    many as samples of a thread; cpu: of its thread, of its handlers and of the whole process, seconds; said: in words."""
+
+    def __init__(self, lines, said="", scale=1, task_lines=(), tasks=0, rate=None, looks=None, cpu=None):
+        self.lines, self.said, self.scale, self.task_lines, self.tasks = lines, said, scale, task_lines, tasks
+        self.rate, self.looks, self.cpu = rate, looks, cpu
 
 
 class Contestant:
@@ -214,7 +217,11 @@ class Ddtrace(Contestant):
             frames = [h.Frame("%s (%s:%d)" % tuple(f), f[0], f[1] or None, f[2]) for f in sample["frames"]]
             if sample["values"].get("wall-samples"):
                 lines.append((frames, sample["values"]["wall-samples"]))
-        return Output(lines)
+        looks = 0
+        for path in glob.glob(os.path.join(folder, "pprof.*.internal_metadata.json")):
+            with open(path, encoding="utf-8") as f:
+                looks += json.load(f).get("sampling_event_count", 0)
+        return Output(lines, looks=looks)
 
 
 def inside(python, pid):
