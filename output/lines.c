@@ -2,10 +2,10 @@
 #include "output/lines.h"
 
 #include <errno.h>
+#include <string.h>
 #include <unistd.h>
 
-#define COUNT_ROOM 18u         /* space, up to 15 digits, newline, one to spare */
-#define FULL_LINES_MOST 65535u /* of one stack in one window: 75 days of time */
+#define COUNT_ROOM 18u /* space, up to 15 digits, newline, one to spare */
 
 /* One call of lines_write. */
 struct round {
@@ -27,43 +27,16 @@ static void digits_put(char *digits, uint32_t count)
     }
 }
 
-/* A cookie: an eighth of where the count's last digits are (never 0, a stack comes
- * before them), and above it the number of the stack's line. Lines before that
- * one hold SPOOL_COUNT_MAX each, so the total says what each line holds. */
-#define COOKIE_PLACE_BITS 44u
-
-static uint64_t cookie_make(uint64_t offset, uint32_t line)
-{
-    return ((uint64_t)line << COOKIE_PLACE_BITS) | offset / SPOOL_COUNT_DIGITS;
-}
-
-static uint64_t cookie_offset(uint64_t cookie)
-{
-    return (cookie & ((UINT64_C(1) << COOKIE_PLACE_BITS) - 1)) * SPOOL_COUNT_DIGITS;
-}
-
-static uint32_t cookie_line(uint64_t cookie)
-{
-    return (uint32_t)(cookie >> COOKIE_PLACE_BITS);
-}
-
-/* Which line of its stack the last part of a total stands in, and that part. */
-static uint32_t line_of_total(uint64_t us, uint32_t *count)
-{
-    uint64_t line = (us - 1) / SPOOL_COUNT_MAX;
-    if (line > FULL_LINES_MOST) {
-        *count = SPOOL_COUNT_MAX;
-        return FULL_LINES_MOST;
-    }
-    *count = (uint32_t)(us - line * SPOOL_COUNT_MAX);
-    return (uint32_t)line;
-}
+/* A cookie: where the last digits of the stack's line are (never 0, a stack comes
+ * before them), and what the stack has beside them: in its lines before that one, and
+ * in the digits of this one that stay. */
+enum { PLACE, BASE };
 
 static int count_store(struct round *round, const struct profile_change *change, uint32_t count)
 {
     char digits[SPOOL_COUNT_DIGITS];
     digits_put(digits, count);
-    return live_store(round->place, round->window, change->metric, cookie_offset(*change->cookie), digits);
+    return live_store(round->place, round->window, change->metric, change->cookie[PLACE], digits);
 }
 
 /* ---- batches of new lines ---- */
@@ -75,7 +48,7 @@ static void batch_settle(struct round *round, size_t whole)
     for (uint32_t i = 0; i < lines->pending_count; i++) {
         struct lines_pending *line = &lines->pending[i];
         if (line->end <= whole)
-            *line->cookie = line->value;
+            memcpy(line->cookie, line->value, sizeof line->value);
         else
             profile_mark_changed(round->profile, line->stack, lines->metric);
     }
@@ -119,19 +92,34 @@ static int batch_write(struct round *round)
     return error;
 }
 
-/* Zeros before the count bring its last eight digits to an 8-byte boundary. */
-static size_t line_put(char *line, const struct profile *profile, profile_stack stack, size_t length, uint64_t offset, uint32_t count)
+/* Digits before the last eight bring these to an 8-byte boundary: as many as that
+ * takes, or none. They stay as they are written, so that a stack which takes more than
+ * eight digits hold in a tick (a thousand tasks, say) has one line more, not ten. */
+static uint64_t line_most(uint64_t offset, size_t length)
 {
-    profile_text(profile, stack, line, length);
-    line[length++] = ' ';
-    while ((offset + length) % SPOOL_COUNT_DIGITS != 0)
-        line[length++] = '0';
-    digits_put(line + length, count);
-    line[length + SPOOL_COUNT_DIGITS] = '\n';
-    return length + SPOOL_COUNT_DIGITS + 1;
+    uint64_t most = SPOOL_COUNT_MAX;
+    for (size_t end = offset + length + 1; end % SPOOL_COUNT_DIGITS != 0; end++)
+        most = most * 10 + 9;
+    return most;
 }
 
-static int line_add(struct round *round, const struct profile_change *change, uint32_t number, uint32_t count)
+static size_t line_put(char *line, const struct profile *profile, profile_stack stack, size_t length, uint64_t offset, uint64_t count)
+{
+    size_t end = length + 1;
+    while ((offset + end) % SPOOL_COUNT_DIGITS != 0)
+        end++;
+    profile_text(profile, stack, line, length);
+    line[length] = ' ';
+    uint64_t stays = count / (SPOOL_COUNT_MAX + 1u);
+    for (size_t at = end; at > length + 1; stays /= 10)
+        line[--at] = (char)('0' + stays % 10);
+    digits_put(line + end, (uint32_t)(count % (SPOOL_COUNT_MAX + 1u)));
+    line[end + SPOOL_COUNT_DIGITS] = '\n';
+    return end + SPOOL_COUNT_DIGITS + 1;
+}
+
+/* A line for what the stack has beyond *shown, or as much as one line holds. */
+static int line_add(struct round *round, const struct profile_change *change, uint64_t *shown)
 {
     struct lines *lines = round->lines;
     struct buffer *buffer = lines->buffer;
@@ -144,10 +132,13 @@ static int line_add(struct round *round, const struct profile_change *change, ui
             return -ENOMEM;
     }
     uint64_t offset = round->window->files[change->metric].end + buffer->used;
+    uint64_t most = line_most(offset, length), rest = change->us - *shown, count = rest < most ? rest : most;
     size_t size = line_put(buffer->bytes + buffer->used, round->profile, change->stack, length, offset, count);
     buffer->used += size;
     lines->pending[lines->pending_count++] = (struct lines_pending){
-        change->stack, (uint32_t)buffer->used, change->cookie, cookie_make(offset + size - 1 - SPOOL_COUNT_DIGITS, number)};
+        change->stack, (uint32_t)buffer->used, change->cookie,
+        {[PLACE] = offset + size - 1 - SPOOL_COUNT_DIGITS, [BASE] = *shown + count - count % (SPOOL_COUNT_MAX + 1u)}};
+    *shown += count;
     return 0;
 }
 
@@ -179,17 +170,18 @@ static int append_prepare(struct round *round, enum metric metric)
 /* Brings the stack's lines to its total: its last line, if it has one, then new ones. */
 static int change_write(struct round *round, const struct profile_change *change)
 {
-    uint32_t count, first = 0, last = line_of_total(change->us, &count);
-    if (*change->cookie != 0) {
-        uint32_t line = cookie_line(*change->cookie);
-        int error = count_store(round, change, line < last ? SPOOL_COUNT_MAX : count);
-        if (error < 0 || line >= last)
+    uint64_t shown = 0;
+    if (change->cookie[PLACE] != 0) {
+        uint64_t count = change->us - change->cookie[BASE];
+        bool fits = count <= SPOOL_COUNT_MAX;
+        int error = count_store(round, change, fits ? (uint32_t)count : SPOOL_COUNT_MAX);
+        if (error < 0 || fits)
             return error;
-        first = line + 1;
+        shown = change->cookie[BASE] + SPOOL_COUNT_MAX;
     }
     int error = append_prepare(round, change->metric);
-    for (uint32_t i = first; error == 0 && i <= last; i++)
-        error = line_add(round, change, i, i < last ? SPOOL_COUNT_MAX : count);
+    while (error == 0 && shown < change->us)
+        error = line_add(round, change, &shown);
     if (error < 0 && round->refusal == 0)
         round->refusal = error;
     return error;
@@ -218,11 +210,10 @@ int lines_store_mapped(struct live_window *window, struct profile *profile)
     struct profile_change change;
     int result = 0;
     while (profile_take_change(profile, &change)) {
-        uint32_t count, line = line_of_total(change.us, &count);
-        uint64_t cookie = *change.cookie;
+        uint64_t count = change.us - change.cookie[BASE];
         char digits[SPOOL_COUNT_DIGITS];
-        digits_put(digits, count);
-        if (cookie != 0 && cookie_line(cookie) == line && live_store_mapped(window, change.metric, cookie_offset(cookie), digits))
+        digits_put(digits, (uint32_t)count);
+        if (change.cookie[PLACE] != 0 && count <= SPOOL_COUNT_MAX && live_store_mapped(window, change.metric, change.cookie[PLACE], digits))
             continue;
         profile_mark_changed(profile, change.stack, change.metric);
         result = -EAGAIN;

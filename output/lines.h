@@ -4,12 +4,12 @@
  *
  * Two ways into a file: new stacks are appended by pwrite at the end that we know
  * (exact size, clean error on a full disk, what got in cut is cut off again),
- * counts of known ones are changed in place. A count that would pass
- * SPOOL_COUNT_MAX stays, and the stack gets a new line.
+ * counts of known ones are changed in place. A count whose last eight digits would
+ * pass SPOOL_COUNT_MAX stays, and the stack gets a new line.
  *
  * The surprising thing is what a cookie in the profile holds: the place of a line's
- * count and how many full lines the stack has before it, so that nothing needs to
- * be remembered a line here.
+ * count and what the stack has beside it, so that nothing needs to be remembered a
+ * line here.
  *
  * Runs in: [sampler], lines_store_mapped on any one thread. Failure: a negative
  * errno; what could not be written stays in the profile as changed.
@@ -27,7 +27,7 @@
 struct lines_pending {
     profile_stack stack;
     uint32_t end;
-    uint64_t *cookie, value;
+    uint64_t *cookie, value[PROFILE_COOKIE_WORDS];
 };
 
 struct lines {

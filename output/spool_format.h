@@ -33,8 +33,8 @@
  *
  * A live file is valid up to its last newline at every moment. Its counts have
  * 8 to 15 digits of which the last eight lie on an 8-byte boundary and are
- * changed in place by one store. Equal lines add up: a count that would pass
- * 99,999,999 goes on in a new line. When a file is there sealed and live, the
+ * changed in place by one store. Equal lines add up: a count whose last eight digits
+ * would pass 99,999,999 goes on in a new line. When a file is there sealed and live, the
  * sealed one counts, file by file. A live file that is gone when opened means:
  * list again.
  *
@@ -61,7 +61,7 @@
 #define SPOOL_NAME_MAX 255  /* NAME_MAX */
 #define SPOOL_LOCK_NAME ".aprof.lock"
 #define SPOOL_IGNORE_NAME ".gitignore"
-#define SPOOL_COUNT_MAX 99999999u /* the highest count of a live line */
+#define SPOOL_COUNT_MAX 99999999u /* what a live line holds that can be changed */
 #define SPOOL_COUNT_DIGITS 8
 #define SPOOL_METADATA_BLOCK 4096 /* live metadata is padded to a multiple of this */
 #define SPOOL_SILENT_US 5000000u  /* without a change for so long and unlocked: dead */

@@ -199,7 +199,7 @@ struct node {
 /* A node's time in one metric. While changed it is in one list: its metric's, or
  * the returned ones. */
 struct value {
-    uint64_t ns, cookie;
+    uint64_t ns, cookie[PROFILE_COOKIE_WORDS];
     uint32_t stack, next; /* next value of the same node */
     uint32_t next_changed;
     uint16_t metric;
@@ -647,7 +647,7 @@ bool profile_take_change(struct profile *profile, struct profile_change *change)
             value->changed = false;
             if (value->ns < NS_PER_US)
                 continue; /* nothing to show yet; its next time marks it again */
-            *change = (struct profile_change){value->stack, (enum metric)metric, value->ns / NS_PER_US, &value->cookie};
+            *change = (struct profile_change){value->stack, (enum metric)metric, value->ns / NS_PER_US, value->cookie};
             return true;
         }
     }
@@ -667,7 +667,7 @@ void profile_mark_changed(struct profile *profile, profile_stack stack, enum met
 void profile_mark_all(struct profile *profile)
 {
     for (uint32_t index = 0; index < profile->values.count; index++) {
-        value_at(profile, index)->cookie = 0;
+        memset(value_at(profile, index)->cookie, 0, sizeof value_at(profile, index)->cookie);
         value_changed(profile, index);
     }
 }

@@ -74,11 +74,12 @@ size_t profile_text(const struct profile *profile, profile_stack stack, char *bu
 
 /* What changed since it was last taken, each (stack, metric) once. The writer
  * keeps a cookie of its own with each (0 at first, kept until profile_clear). */
+enum { PROFILE_COOKIE_WORDS = 2 };
 struct profile_change {
     profile_stack stack;
     enum metric metric;
     uint64_t us;       /* total of this stack in this window, whole microseconds */
-    uint64_t *cookie;
+    uint64_t *cookie;  /* PROFILE_COOKIE_WORDS of them */
 };
 bool profile_take_change(struct profile *profile, struct profile_change *change);
 /* Puts a change back: the writer could not store it. It comes again only after

@@ -103,6 +103,48 @@ START_TEST(a_count_too_high_for_its_line_goes_on_in_a_new_one)
 }
 END_TEST
 
+static unsigned lines_of(const char *path)
+{
+    size_t size;
+    char *text = content(path, &size);
+    unsigned lines = 0;
+    for (size_t i = 0; i < size; i++)
+        lines += text[i] == '\n';
+    free(text);
+    return lines;
+}
+
+/* The time of thousands of tasks on one stack: one line more a tick, where its
+ * length leaves place for a ninth digit. */
+START_TEST(what_one_tick_adds_takes_one_line)
+{
+    enum { TICKS = 40, STEP = 450000000 };
+    for (int length = 1; length <= 16; length++) {
+        struct spool *spool = spool_with(42 + length, 0, true);
+        char stack[32];
+        snprintf(stack, sizeof stack, "%.*s", length, "abcdefghijklmnop");
+        profile_clear(profile, false);
+        for (uint64_t tick = 1; tick <= TICKS; tick++) {
+            add(stack, METRIC_TASK, STEP);
+            ck_assert_int_eq(flush(spool), 0);
+            ck_assert_uint_eq(sum_of(file_name(42 + length, 0, "task.collapsed.live"), stack), tick * STEP);
+        }
+        unsigned lines = lines_of(file_name(42 + length, 0, "task.collapsed.live"));
+        if ((length + 2) % 8 != 0)
+            ck_assert_uint_le(lines, TICKS + 1); /* the first line of a file has another alignment */
+        else
+            ck_assert_uint_gt(lines, TICKS);
+        for (int i = 0; i < 100; i++) { /* in place again */
+            add(stack, METRIC_TASK, 5);
+            ck_assert_int_eq(flush(spool), 0);
+        }
+        ck_assert_uint_le(lines_of(file_name(42 + length, 0, "task.collapsed.live")), lines + 1);
+        ck_assert_uint_eq(sum_of(file_name(42 + length, 0, "task.collapsed.live"), stack), (uint64_t)TICKS * STEP + 500);
+        spool_free(spool);
+    }
+}
+END_TEST
+
 START_TEST(stacks_longer_than_any_buffer_are_written)
 {
     struct spool *spool = spool_with(42, 0, true);
@@ -247,6 +289,7 @@ Suite *suite_lines(void)
     tcase_add_test(tcase, live_files_are_as_the_format_says);
     tcase_add_test(tcase, counts_change_in_place);
     tcase_add_test(tcase, a_count_too_high_for_its_line_goes_on_in_a_new_one);
+    tcase_add_test(tcase, what_one_tick_adds_takes_one_line);
     tcase_add_test(tcase, stacks_longer_than_any_buffer_are_written);
     tcase_add_test(tcase, mappings_stay_out_of_children);
     tcase_add_test(tcase, without_the_guard_counts_are_written);
