@@ -228,9 +228,18 @@ bool task_is_runnable(pid_t tid)
     return state_of(tid) == 'R';
 }
 
+/* A thread that has ended has no memory, and so no program: asked first, for its
+ * state is a long text that the kernel gathers from everywhere. */
+static bool has_no_program(pid_t tid)
+{
+    char path[64], program[16];
+    log_format(path, sizeof path, "/proc/self/task/%d/exe", (int)tid);
+    return readlink(path, program, sizeof program) < 0;
+}
+
 bool task_is_last(void)
 {
-    return task_count() == 2 && state_of(real_pid()) == 'Z';
+    return task_count() == 2 && has_no_program(real_pid()) && state_of(real_pid()) == 'Z';
 }
 
 uint32_t task_count(void)
