@@ -47,6 +47,18 @@ def last_tasks(pid):
     return [tid for tid in os.listdir("/proc/%d/task" % pid) if set(os.listdir("/proc/%d/task/%s/fd" % (pid, tid))) != own][:1]
 
 
+def waited(pid):
+    """Seconds that the profiler's thread was ready to run and had no CPU."""
+    for tid in os.listdir("/proc/%d/task" % pid):
+        try:
+            with open("/proc/%d/task/%s/comm" % (pid, tid)) as comm, open("/proc/%d/task/%s/schedstat" % (pid, tid)) as stat:
+                if comm.read().strip() == "aprof":
+                    return int(stat.read().split()[1]) / 1e9
+        except OSError:
+            continue
+    return 0
+
+
 class Watched:
     """One of the two services, and what it needed at each look."""
 
@@ -54,13 +66,14 @@ class Watched:
         name = "soak" if preload else "soak-without"
         self.run = h.Run([os.path.join(hazard.HERE, "programs", "soak_service.py"), str(TASKS), str(THREADS)], name, python=python, preload=preload,
                          settings=dict(SETTINGS, APROF_WINDOW=str(window)) if preload else None, stdout=open(os.devnull, "wb"))
-        self.rss, self.fds, self.heap = [], [], []
+        self.rss, self.fds, self.heap, self.waited = [], [], [], []
 
     def look(self):
         pid = self.run.popen.pid
         self.rss.append(1024 * status_number(pid, "VmRSS"))
         self.fds.append(descriptors(pid))
         self.heap.append(heap_of(self.run.spool_folder, pid))
+        self.waited.append((time.monotonic(), waited(pid)))
 
 
 def heap_of(folder, pid):
@@ -112,19 +125,27 @@ def judge_memory(case, ours, without):
     return "memory +%.2f MiB (without us +%.2f), own heap %.2f MiB (+%.3f)" % (grown / MIB, alone / MIB, statistics.median(v for v in ours.heap if v) / MIB, heap / MIB)
 
 
-def judge_losses(case, windows):
-    """Window by window, so that one in which the machine was busy elsewhere does not decide."""
+def waiting_shares(looks):
+    """Of the first half and of the second: the share of time in which the profiler's thread wanted a CPU."""
+    middle = looks[len(looks) // 2]
+    return [(b[1] - a[1]) / max(b[0] - a[0], 1e-9) for a, b in ((looks[0], middle), (middle, looks[-1]))]
+
+
+def judge_losses(case, windows, looks):
+    """Window by window, so that one in which the machine was busy elsewhere does not decide; where it was so for long,
+    ticks come as late as our thread waited for a CPU."""
     shares = [lost_share([m]) for m in windows]
-    half = len(shares) // 2
+    half, busy = len(shares) // 2, waiting_shares(looks)
     early, late = statistics.median(shares[:half]), statistics.median(shares[half:])
     if len(shares) >= WINDOWS_TO_JUDGE:
         spread = statistics.median(abs(s - early) for s in shares[:half])
-        case.check(late <= early + max(3 * spread, 0.005), "lost %.3f %% a window in the second half, %.3f %% (± %.3f) in the first",
+        case.check(late <= early + max(3 * spread, 0.005) + max(busy[1] - busy[0], 0), "lost %.3f %% a window in the second half, %.3f %% (± %.3f) in the first",
                    100 * late, 100 * early, 300 * spread)
-    return "%d windows, lost %.2f then %.2f %%" % (len(windows), 100 * early, 100 * late)
+    return "%d windows, lost %.2f then %.2f %%, waited for a CPU %.2f then %.2f %% of the time" % (
+        len(windows), 100 * early, 100 * late, 100 * busy[0], 100 * busy[1])
 
 
-def judge_spool(case, result, truth):
+def judge_spool(case, result, truth, looks):
     spool = h.Spool(result.spool)
     parent = spool.by_pid(result.pid)
     if not case.check(len(parent) == 1, "the service is in the spool %d times", len(parent)):
@@ -136,7 +157,7 @@ def judge_spool(case, result, truth):
         case.add("lost", "%d children in the spool and %d counted, of %d", len(children), counted, len(truth["forks"]))
     for word in ("keep", "request", "leaf"):
         case.check(any(f.name == word for frames, _ in parent[0].stacks("task") for f in frames), "%s is in no stack of a task", word)
-    return judge_losses(case, windows)
+    return judge_losses(case, windows, looks)
 
 
 def soak(case):
@@ -163,7 +184,7 @@ def soak(case):
     case.check(truth["tasks"] > TASKS / 4 and truth["made"] > seconds, "too little was done: %s", {k: v for k, v in truth.items() if k != "forks"})
     case.tried(truth["tasks"] + truth["made"] + len(truth["forks"]) + truth["hups"] - 1)
     case.note = "%s: %d s, %d tasks, %d functions, %d forks, %d SIGHUPs; %s; %s" % (
-        python.label, seconds, truth["tasks"], truth["made"], len(truth["forks"]), truth["hups"], judge_memory(case, ours, without), judge_spool(case, results[0], truth))
+        python.label, seconds, truth["tasks"], truth["made"], len(truth["forks"]), truth["hups"], judge_memory(case, ours, without), judge_spool(case, results[0], truth, ours.waited))
 
 
 HAZARDS = [
