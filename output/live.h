@@ -32,6 +32,7 @@ struct live_file {
 struct live_window {
     bool open;
     bool locked;
+    bool apart;     /* out of our user's reach since a pause: its counts go on through the mappings until it is sealed */
     bool by_pwrite; /* no mapping in this window: a store failed, or the guard is not in force */
     uint64_t seq;
     size_t padded;  /* length of the metadata file */

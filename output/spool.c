@@ -243,6 +243,10 @@ int spool_flush(struct spool *spool, struct profile *profile, const struct metad
 {
     if (spool->paused)
         return lines_store_mapped(&spool->window, profile);
+    if (spool->window.apart && !spool->lost) {
+        lines_store_mapped(&spool->window, profile);
+        return 0; /* the rest comes with the sealed window */
+    }
     if (!spool->lost && !profile_has_changes(profile))
         return 0;
     if (is_too_soon(spool, metadata))
@@ -278,7 +282,7 @@ static int window_describe(struct spool *spool, const struct metadata *metadata)
 
 int spool_describe(struct spool *spool, const struct metadata *metadata)
 {
-    if (!spool->window.open || spool->paused)
+    if (!spool->window.open || spool->paused || spool->window.apart)
         return 0;
     int error = window_describe(spool, metadata);
     release(spool);
@@ -331,11 +335,18 @@ static int window_seal_anew(struct spool *spool, struct profile *profile, const 
     return error < 0 || spool->lost ? error : window_seal(spool, profile, metadata, next);
 }
 
+/* Not: out of reach just now, for want of descriptors or rights. */
+static bool is_gone(struct spool *spool)
+{
+    int error = place_open(&spool->place);
+    return error < 0 ? place_says_gone(-error) : !live_are_there(&spool->place, &spool->window);
+}
+
 int spool_seal(struct spool *spool, struct profile *profile, const struct metadata *metadata, const struct metadata *next)
 {
     if (spool->paused)
         return -EAGAIN;
-    if (spool->window.open && (place_open(&spool->place) < 0 || !live_are_there(&spool->place, &spool->window)))
+    if (spool->window.open && is_gone(spool))
         spool->lost = true;
     trouble_try_now(&spool->trouble);
     spool->next_ns = 0;
@@ -363,9 +374,9 @@ int spool_pause(struct spool *spool, const struct metadata *metadata)
     if (spool->paused)
         return 0;
     spool->paused = true;
-    if (spool->window.open)
+    if (spool->window.open && !spool->window.apart)
         error = live_acquire(&spool->place, &spool->window, PLACE_METADATA);
-    if (spool->window.open && error == 0)
+    if (spool->window.open && !spool->window.apart && error == 0)
         error = metadata_write(spool, &spool->window, metadata);
     release(spool);
     spool->window.locked = false;
@@ -392,17 +403,22 @@ int spool_resume(struct spool *spool, struct profile *profile, const struct meta
     if (!spool->paused)
         return 0;
     spool->paused = false;
-    if (!spool->window.open)
+    if (!spool->window.open || spool->window.apart)
         return 0;
     int error = files_resume(spool, metadata);
     release(spool);
-    if (error < 0) {
-        spool->lost = true;
-        failed(spool, error);
-        trouble_try_now(&spool->trouble);
-        return spool_flush(spool, profile, metadata);
+    if (error == 0)
+        return 0;
+    if (error == -EACCES || error == -EPERM) {
+        spool->window.apart = true;
+        return -EACCES;
     }
-    return 0;
+    failed(spool, error);
+    if (error != -ESTALE)
+        return error;
+    spool->lost = true;
+    trouble_try_now(&spool->trouble);
+    return spool_flush(spool, profile, metadata);
 }
 
 /* ---- life ---- */

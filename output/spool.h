@@ -67,7 +67,9 @@ void spool_free(struct spool *spool);
 
 /* Coming back after the sampler was joined for a fork: opens the live files
  * again under their names and compares device and inode; a file that is not
- * ours any more starts a new window. before: called when pausing (writes
+ * ours any more starts a new window. -EACCES: the process has become another user
+ * meanwhile, and the window should be sealed soon; what is there stays as it is. Any
+ * other error: tried again, counts go on. before: called when pausing (writes
  * "paused": true, gives up descriptors, keeps names, identities and mappings).
  * While paused spool_flush only changes counts of lines that exist, through the
  * mapping, allocates nothing and may run on any one thread; -EAGAIN: more is left. */

@@ -554,8 +554,8 @@ static bool answer(uint32_t asked)
 static void take_up(void)
 {
     stall_writing(true);
-    if (loop.paused && loop.sampling_ns)
-        options.output->resume(loop.profile, &loop.window);
+    if (loop.paused && loop.sampling_ns && options.output->resume(loop.profile, &loop.window) == -EACCES)
+        loop.window_end_ns = clock_now();
     stall_writing(false);
     loop.paused = false;
 }

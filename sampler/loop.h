@@ -35,7 +35,7 @@ struct loop_output {
     /* The window's end; next: the one that follows, NULL at the end of all. */
     int (*seal)(struct profile *profile, const struct window *window, const struct window *next);
     int (*pause)(struct profile *profile, const struct window *window);
-    int (*resume)(struct profile *profile, const struct window *window);
+    int (*resume)(struct profile *profile, const struct window *window); /* -EACCES: this window should end soon */
     bool (*is_full)(void); /* no room for new stacks on disk */
 };
 

@@ -287,6 +287,87 @@ START_TEST(coming_back_to_files_that_are_not_its_own_it_begins_anew)
 }
 END_TEST
 
+static void limit_descriptors(rlim_t soft)
+{
+    struct rlimit limit;
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    limit.rlim_cur = soft;
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+/* What was there stays, counts go on, the rest comes when it can. */
+START_TEST(coming_back_without_descriptors_it_waits_for_them)
+{
+    struct spool *spool = spool_with(42, 0, true);
+    struct metadata metadata = metadata_of(0);
+    add("a", METRIC_CPU, 5);
+    ck_assert_int_eq(flush(spool), 0);
+    ck_assert_int_eq(spool_pause(spool, &metadata), 0);
+    limit_descriptors(3);
+    ck_assert_int_eq(spool_resume(spool, profile, &metadata), -EMFILE);
+    add("a", METRIC_CPU, 5);
+    add("new", METRIC_CPU, 7);
+    ck_assert_int_lt(flush(spool), 0);
+    ck_assert_int_eq(seal(spool, 0, false), -EMFILE);
+    limit_descriptors(1024);
+    ck_assert_uint_eq(sum_of(file_name(42, 0, "cpu.collapsed.live"), NULL), 10);
+    ck_assert_int_eq(seal(spool, 0, false), 0);
+    ck_assert_uint_eq(sum_of_all(METRIC_CPU, NULL), 17);
+    ck_assert_uint_eq(count_names("cpu.collapsed"), 1);
+    spool_free(spool);
+}
+END_TEST
+
+START_TEST(coming_back_with_a_lower_limit_of_size_it_keeps_what_was_there)
+{
+    struct spool *spool = spool_with(42, 0, true);
+    struct metadata metadata = metadata_of(0);
+    signal(SIGXFSZ, SIG_IGN);
+    add("a", METRIC_CPU, 5);
+    ck_assert_int_eq(flush(spool), 0);
+    ck_assert_int_eq(spool_pause(spool, &metadata), 0);
+    limit_file_size(2);
+    ck_assert_int_eq(spool_resume(spool, profile, &metadata), -EFBIG);
+    add("a", METRIC_CPU, 5);
+    ck_assert_int_eq(flush(spool), 0);
+    ck_assert_int_eq(seal(spool, 0, true), -EFBIG);
+    limit_file_size(RLIM_INFINITY);
+    ck_assert_uint_eq(sum_of_all(METRIC_CPU, NULL), 10);
+    spool_free(spool);
+}
+END_TEST
+
+/* It cannot open what it made before: that stays, and is sealed under its new name. */
+START_TEST(coming_back_as_another_user_it_asks_to_be_sealed)
+{
+    if (geteuid() != 0)
+        return;
+    struct spool *spool = spool_with(42, 0, true);
+    struct metadata metadata = metadata_of(0);
+    chmod(top, 0755);
+    add("a", METRIC_CPU, 5);
+    ck_assert_int_eq(flush(spool), 0);
+    ck_assert_int_eq(spool_pause(spool, &metadata), 0);
+    ck_assert_int_eq(seteuid(NOBODY), 0);
+    ck_assert_int_eq(spool_resume(spool, profile, &metadata), -EACCES);
+    add("a", METRIC_CPU, 5);
+    add("new", METRIC_CPU, 7);
+    ck_assert_int_eq(flush(spool), 0);
+    ck_assert_int_eq(describe(spool), 0);
+    ck_assert_int_eq(spool_pause(spool, &metadata), 0);
+    ck_assert_int_eq(spool_resume(spool, profile, &metadata), 0);
+    ck_assert_int_eq(seal(spool, 0, false), 0);
+    add("b", METRIC_CPU, 3);
+    metadata = metadata_of(1);
+    ck_assert_int_eq(spool_flush(spool, profile, &metadata), 0);
+    ck_assert_int_eq(spool_describe(spool, &metadata), 0);
+    ck_assert_int_eq(seteuid(0), 0);
+    ck_assert_uint_eq(sum_of(file_name(42, 0, "cpu.collapsed.live"), NULL), 10); /* in its place */
+    ck_assert_uint_eq(sum_of_all(METRIC_CPU, NULL), 20);
+    spool_free(spool);
+}
+END_TEST
+
 Suite *suite_spool(void)
 {
     Suite *suite = suite_create("spool");
@@ -302,6 +383,9 @@ Suite *suite_spool(void)
     tcase_add_test(tcase, a_full_disk_stops_new_lines_but_no_counts);
     tcase_add_test(tcase, room_made_on_a_full_disk_is_used);
     tcase_add_test(tcase, paused_it_says_so_and_goes_on_after);
+    tcase_add_test(tcase, coming_back_without_descriptors_it_waits_for_them);
+    tcase_add_test(tcase, coming_back_with_a_lower_limit_of_size_it_keeps_what_was_there);
+    tcase_add_test(tcase, coming_back_as_another_user_it_asks_to_be_sealed);
     tcase_add_test(tcase, coming_back_to_files_that_are_not_its_own_it_begins_anew);
     suite_add_tcase(suite, tcase);
     return suite;
