@@ -214,12 +214,13 @@ void log_queue_on_this_thread(void)
     is_ours = true;
 }
 
-/* Bad settings are several at once, all at start, and each deserves its line:
- * only their number in all is bounded. */
+/* Bad settings are several at once, all at start, and each deserves its line; so does
+ * each trouble of a disk, which output/trouble.h paces. Only their number in all is
+ * bounded. */
 static bool may_speak(enum log_kind kind)
 {
     uint64_t now = clock_now(), last = atomic_load(&kinds[kind].last_ns);
-    bool soon = kind != LOG_SETTING && last != 0 && now - last < KIND_INTERVAL_NS;
+    bool soon = kind != LOG_SETTING && kind != LOG_SPOOL && last != 0 && now - last < KIND_INTERVAL_NS;
     if (soon || atomic_load(&kinds[kind].lines) >= KIND_LINES ||
         !atomic_compare_exchange_strong(&kinds[kind].last_ns, &last, now)) {
         atomic_fetch_add(&kinds[kind].silenced, 1);

@@ -6,7 +6,7 @@
  * has to say is queued and written by our next code on an application thread.
  * Lines look like "aprof: text\n", one write(2) each, at most 512 bytes. A kind
  * speaks once a minute at most and 20 times in all; silenced lines are counted,
- * and the kind's next line says how many. (LOG_SETTING: 20 in all, at any pace,
+ * and the kind's next line says how many. (LOG_SETTING and LOG_SPOOL: 20 in all, at any pace,
  * for bad settings come together and each deserves its line.)
  *
  * Formatting is a subset of printf: %s %d %u %ld %lu %zu %x %lx %c %% only (no

@@ -94,14 +94,28 @@ static void farewell_prepare(struct spool *spool, struct live_window *window, si
     close(fd);
 }
 
-/* Over what stands there, all of it or nothing: a limit of file size below the length
- * (RLIMIT_FSIZE, lowered meanwhile) or a full disk would let the first part through.
- * What may be refused is written first: what is beyond the end, and the last byte,
- * which is a newline as before. */
+#define SPACES "                                                                "
+
+/* Spaces and a newline behind what is there: it says the same. */
+static bool metadata_extend(int fd, size_t from, size_t to)
+{
+    const size_t step = sizeof SPACES - 1;
+    for (size_t at = from; at < to - 1; at += step) {
+        size_t length = to - 1 - at < step ? to - 1 - at : step;
+        if (live_write(fd, SPACES, length, at) != length)
+            return false;
+    }
+    return live_write(fd, "\n", 1, to - 1) == 1;
+}
+
+/* Over what stands there. A limit of file size below the length (RLIMIT_FSIZE, lowered
+ * meanwhile) or a full disk would let the first part through and not the rest: what
+ * may be refused is written before, the part beyond the end and the last byte. In
+ * between as well, what stands there can be read. */
 static int metadata_replace(int fd, const char *text, size_t length, size_t before)
 {
-    size_t head = length > before ? before : length - 1;
-    if (live_write(fd, text + head, length - head, head) == length - head && live_write(fd, text, head, 0) == head)
+    size_t known = length > before ? before : length - 1;
+    if ((before == 0 || metadata_extend(fd, known, length)) && live_write(fd, text, length, 0) == length)
         return 0;
     int error = errno ? -errno : -ENOSPC;
     if (length > before && ftruncate(fd, (off_t)before) != 0)

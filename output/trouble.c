@@ -14,11 +14,13 @@
 #define RETRY_NS 1000000000u
 
 enum { ERRORS = 192 }; /* more than there are errno values */
+#define AGAIN_NS 60000000000u
 
-/* Said, and not over since: a bit an errno, for a process and all that it forks. A
- * server whose workers live for one request would say it with each. */
+/* When each errno was said last, by a process or one that it forked; an even time: it
+ * has been over since. A server whose workers live for one request would say it with
+ * each, a disk that is full every other second twice a second. */
 static struct said {
-    _Atomic uint64_t bits[ERRORS / 64];
+    _Atomic uint64_t ns[ERRORS];
 } unshared, *said;
 
 void trouble_start(void)
@@ -31,13 +33,16 @@ void trouble_start(void)
 
 static bool is_news(int error)
 {
-    uint64_t bit = 1ull << error % 64;
-    return !(atomic_fetch_or(&said->bits[error / 64 % (ERRORS / 64)], bit) & bit);
+    _Atomic uint64_t *when = &said->ns[error % ERRORS];
+    uint64_t before = atomic_load(when), now = clock_now() | 1;
+    if (before & 1 || (before && now - before < AGAIN_NS))
+        return false;
+    return atomic_compare_exchange_strong(when, &before, now);
 }
 
 static void is_over(int error)
 {
-    atomic_fetch_and(&said->bits[error / 64 % (ERRORS / 64)], ~(1ull << error % 64));
+    atomic_fetch_and(&said->ns[error % ERRORS], ~1ull);
 }
 
 static const char *error_word(int error)

@@ -2,7 +2,7 @@
  *
  * trouble: what became of writing when it failed: counted by reason, said once a
  * kind of error (path, errno, uid, what mends it) by a process and those that it
- * forks, again once it was over; tried again a second later.
+ * forks, again once it was over and a minute has passed; tried again a second later.
  *
  * Runs in: [sampler].
  */

@@ -36,6 +36,7 @@
 #include "sampler/codes.h"
 #include "sampler/cpython/states.h"
 #include "sampler/loop.h"
+#include "sampler/stall.h"
 #include "sampler/tick.h"
 
 #define SECOND 1000000000ull
@@ -359,6 +360,7 @@ void init_before_exec(void)
         return;
     ask_for_the_last(LOOP_EXEC, clock_now() + END_WAIT_NS);
     log_flush();
+    stall_before_exec();
     fork_before_exec();
 }
 
@@ -367,6 +369,7 @@ void init_after_exec(void)
     if (!init_is_active() || !fork_owns_process())
         return;
     farewell_take_back();
+    stall_after_exec();
     fork_after_exec();
 }
 

@@ -13,6 +13,7 @@ enum {
     CREDIT_MS = 20,      /* at the start, and the most that is saved or overdrawn */
     REPAID_IN = 4,       /* reviews over which a balance is made up for */
     HYSTERESIS = 10,     /* a change of less than a tenth is none */
+    SPAN_MOST_S = 3600,  /* a process may have been stopped for days: no more of that counts */
     TASKS_LEAST_PPM = 500 /* of a core; an application that does nothing may begin to at any moment */
 };
 
@@ -37,7 +38,7 @@ static struct bill bill_of(const struct budget *budget, uint64_t now_ns, const s
 {
     const struct budget_spent *before = &budget->spent;
     int64_t process = (int64_t)(spent->process - before->process), sampler = (int64_t)(spent->sampler - before->sampler);
-    struct bill bill = {.span = (int64_t)(now_ns - budget->reviewed_ns),
+    struct bill bill = {.span = least((int64_t)(now_ns - budget->reviewed_ns), SPAN_MOST_S * SECOND),
                         .tasks = most(0, (int64_t)(spent->tasks - before->tasks)),
                         .handlers = most(0, (int64_t)(spent->handlers - before->handlers))};
     int64_t application = most(0, process - sampler - bill.handlers); /* clocks are read one after the other */

@@ -30,7 +30,7 @@
 
 struct budget_options {
     uint32_t overhead;    /* per cent; 0: nothing is adapted */
-    uint32_t asked, least; /* ticks a second */
+    uint32_t asked, least; /* ticks a second; least <= asked */
 };
 
 /* CPU so far, in nanoseconds. tasks is a part of sampler. */

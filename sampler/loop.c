@@ -94,7 +94,7 @@ void loop_refuse(void)
     atomic_store(&refused, true);
 }
 
-struct loop_totals loop_totals(void)
+static struct loop_totals totals_now(void)
 {
     struct loop_totals totals = loop.totals;
     totals.samples += loop.window.counters.samples;
@@ -103,6 +103,23 @@ struct loop_totals loop_totals(void)
         totals.wall_ns += profile_total_ns(loop.profile, METRIC_WALL);
     }
     return totals;
+}
+
+/* For whoever ends the process, perhaps in the middle of a tick or of a sealing. */
+static struct {
+    _Atomic uint64_t samples, cpu_ns, wall_ns;
+} shown;
+
+static void show_totals(const struct loop_totals *totals)
+{
+    atomic_store(&shown.samples, totals->samples);
+    atomic_store(&shown.cpu_ns, totals->cpu_ns);
+    atomic_store(&shown.wall_ns, totals->wall_ns);
+}
+
+struct loop_totals loop_totals(void)
+{
+    return (struct loop_totals){atomic_load(&shown.samples), atomic_load(&shown.cpu_ns), atomic_load(&shown.wall_ns)};
 }
 
 /* --- windows --- */
@@ -214,7 +231,8 @@ static void end_window(const char *reason, enum after after)
     update_window();
     ended = loop.window;
     ended.ended = reason;
-    struct loop_totals totals = loop_totals();
+    struct loop_totals totals = totals_now();
+    show_totals(&totals);
     uint64_t process_cpu = loop.window_process_cpu, own = loop.window_own_cpu;
     struct account_book book = loop.book;
     open_window(ended.number + 1);
@@ -317,6 +335,8 @@ static uint64_t describing_interval(uint64_t now)
 static void store(void)
 {
     uint64_t now = clock_now();
+    struct loop_totals totals = totals_now();
+    show_totals(&totals);
     bool describing = now - loop.described_ns >= describing_interval(now);
     profile_freeze(loop.profile, options.output->is_full());
     if (describing) {
@@ -509,6 +529,8 @@ static void last_tick(void)
     loop.window.counters.ticks_taken++;
     tick_once(true);
     update_window();
+    struct loop_totals totals = totals_now();
+    show_totals(&totals);
     stall_writing(true);
     flush(&loop.window);
     options.output->describe(loop.profile, &loop.window);
@@ -693,6 +715,7 @@ void loop_postfork_child(void)
 {
     bool known = loop.precise_known, precise = loop.precise;
     memset(&loop, 0, sizeof loop);
+    show_totals(&loop.totals);
     loop.precise_known = known;
     loop.precise = precise;
     atomic_store(&requests, 0);

@@ -25,8 +25,14 @@ void stall_writing(bool begins);
 /* [application thread] At its files for 20 ms and more. Async-signal-safe. */
 bool stall_is(void);
 
-/* [sampler] So is the thread of the process that forked us, which lives. */
+/* [sampler] So is the thread of the process that forked us, which lives (in a pid
+ * namespace of our own: which may not be found, and counts as gone). */
 bool stall_is_above(void);
+
+/* [interposer] The process that others see at its files is about to become another
+ * program, and did not. Not in a vfork child. */
+void stall_before_exec(void);
+void stall_after_exec(void);
 
 /* [fork, child] The page is now the one of the process above. */
 void stall_postfork_child(void);

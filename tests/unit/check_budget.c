@@ -216,6 +216,21 @@ START_TEST(clocks_that_disagree_do_no_harm)
 }
 END_TEST
 
+START_TEST(days_without_a_review_are_no_credit)
+{
+    struct plant plant = plant_of(1, 1, 50 * US);
+    run(&plant, 10);
+    plant.now += 60ull * 86400 * SECOND;
+    plant.spent.process += 64ull * 60 * 86400 * SECOND; /* or all of its 64 cores ran */
+    ck_assert(budget_review(&plant.budget, plant.now, &plant.spent, &plant.counters));
+    ck_assert_double_eq(rate_of(&plant), 100);
+    ck_assert_uint_le(plant.counters.allowed_ns, 200 * SECOND);
+    plant.tick = 1 * MS;
+    run(&plant, 10);
+    ck_assert_double_eq(rate_of(&plant), 10);
+}
+END_TEST
+
 START_TEST(a_rate_below_the_least_is_the_rate)
 {
     struct plant plant = plant_of(1, 0, 50 * US);
@@ -242,6 +257,7 @@ Suite *suite_budget(void)
     tcase_add_test(tests, handlers_count);
     tcase_add_test(tests, load_that_changes_tenfold_is_followed);
     tcase_add_test(tests, clocks_that_disagree_do_no_harm);
+    tcase_add_test(tests, days_without_a_review_are_no_credit);
     tcase_add_test(tests, a_rate_below_the_least_is_the_rate);
     suite_add_tcase(suite, tests);
     return suite;

@@ -63,9 +63,9 @@ END_TEST
 START_TEST(a_line_is_one_and_a_kind_speaks_once)
 {
     catch_stderr();
-    log_line(LOG_WARN, LOG_SPOOL, "cannot write %s", "/x");
+    log_line(LOG_WARN, LOG_HOOK, "cannot write %s", "/x");
     ck_assert_str_eq(said(), "aprof: cannot write /x\n");
-    log_line(LOG_WARN, LOG_SPOOL, "again");
+    log_line(LOG_WARN, LOG_HOOK, "again");
     log_line(LOG_INFO, LOG_PYTHON, "not shown");
     ck_assert_str_eq(said(), "");
     log_set_level(LOG_INFO);
@@ -106,7 +106,7 @@ END_TEST
 static void *our_thread(void *arg)
 {
     log_queue_on_this_thread();
-    log_line(LOG_WARN, LOG_SPOOL, "first");
+    log_line(LOG_WARN, LOG_HOOK, "first");
     log_line(LOG_WARN, LOG_STATE, "second");
     log_flush(); /* not from ours */
     return NULL;
@@ -170,7 +170,7 @@ START_TEST(a_closed_pipe_does_not_kill)
     sigset_t pending;
     catch_stderr();
     close(pipes[0]);
-    log_line(LOG_WARN, LOG_SPOOL, "into the void");
+    log_line(LOG_WARN, LOG_HOOK, "into the void");
     sigpending(&pending);
     ck_assert(!sigismember(&pending, SIGPIPE));
     sigset_t mask;

@@ -5,6 +5,7 @@
 #include "sampler/stall.h"
 
 #include <check.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -117,46 +118,54 @@ START_TEST(and_that_it_is_over)
 }
 END_TEST
 
-static int hears_of_nobody(pid_t parent, int to_parent, int to_test)
+/* Two below it, since the one between has no thread of its own. */
+static int says_when_it_is_gone(pid_t stalled, int to_test)
 {
-    char said = 'r';
-    if (write(to_parent, &said, 1) != 1)
-        return 9;
-    while (getppid() == parent)
+    char said;
+    stall_postfork_child();
+    if (fork())
+        return 0;
+    stall_postfork_child();
+    while (kill(stalled, 0) == 0)
         usleep(1000);
     said = stall_is_above() ? 'y' : 'n';
     return write(to_test, &said, 1) != 1;
 }
 
-/* Its child outlives it; 0: it has. */
-static int go_before(int to_test)
+static int go_while_at_the_files(int to_test)
 {
-    int ready[2];
-    char said;
     pid_t self = getpid();
-    if (pipe(ready))
-        return 9;
-    if (!fork()) {
-        stall_postfork_child();
-        _exit(hears_of_nobody(self, ready[1], to_test));
-    }
-    return read(ready[0], &said, 1) != 1;
+    stall_postfork_child();
+    stall_start();
+    stay_at_the_files();
+    if (!fork())
+        _exit(says_when_it_is_gone(self, to_test));
+    return 0;
 }
 
-START_TEST(a_parent_that_is_gone_says_nothing)
+START_TEST(a_process_that_is_gone_says_nothing)
 {
     int up[2], status;
     char said = 0;
     ck_assert_int_eq(pipe(up), 0);
-    stall_start();
-    stay_at_the_files();
     pid_t child = fork();
     if (!child)
-        _exit(go_before(up[1]));
+        _exit(go_while_at_the_files(up[1]));
     ck_assert_int_eq(waitpid(child, &status, 0), child);
     ck_assert_int_eq(status, 0);
     ck_assert_int_eq(read(up[0], &said, 1), 1);
     ck_assert_int_eq(said, 'n');
+}
+END_TEST
+
+START_TEST(nor_does_one_that_becomes_another_program)
+{
+    stall_start();
+    stay_at_the_files();
+    stall_before_exec();
+    ck_assert_int_eq(in_child(found), 0);
+    stall_after_exec();
+    ck_assert_int_eq(in_child(found), ABOVE);
 }
 END_TEST
 
@@ -168,7 +177,8 @@ Suite *suite_stall(void)
     tcase_add_test(tests, a_short_stay_is_none);
     tcase_add_test(tests, a_child_hears_of_its_parent);
     tcase_add_test(tests, and_that_it_is_over);
-    tcase_add_test(tests, a_parent_that_is_gone_says_nothing);
+    tcase_add_test(tests, a_process_that_is_gone_says_nothing);
+    tcase_add_test(tests, nor_does_one_that_becomes_another_program);
     suite_add_tcase(suite, tests);
     return suite;
 }
