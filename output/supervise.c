@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "output/flame.h"
 #include "output/report.h"
 #include "output/tool.h"
 
@@ -26,7 +27,8 @@
 static const int passed_on[] = { SIGHUP, SIGINT, SIGTERM, SIGQUIT, SIGUSR1, SIGUSR2 };
 
 struct arguments {
-    const char *preload, *report_file, *directory;
+    const char *preload, *directory;
+    const char *report, *flame; /* files; NULL: not asked for; report "": stderr */
     char **command;
 };
 
@@ -107,8 +109,8 @@ static int command_run(const struct arguments *arguments, const struct signals *
     return child_wait(child, signals);
 }
 
-/* Where the report goes: a file that cannot be made leaves it on stderr. */
-static void report_redirect(const char *file)
+/* A file that cannot be made leaves it on stderr. */
+static void output_redirect(const char *file)
 {
     int to = *file ? open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666) : -1;
     if (*file && to < 0)
@@ -116,21 +118,45 @@ static void report_redirect(const char *file)
     dup2(to < 0 ? STDERR_FILENO : to, STDOUT_FILENO);
 }
 
-/* In a child, so that nothing it does, its end included, touches the status. */
-static void report_run(const struct arguments *arguments, const struct signals *signals)
+/* A reader of the run's directory, with these arguments before it, NULL at their end. */
+struct afterwards {
+    int (*run)(int argc, char **argv);
+    const char *arguments[4];
+};
+
+static int afterwards_exec(const struct afterwards *afterwards, const char *directory)
 {
-    char name[] = "report", *argv[] = { name, strdup(arguments->directory), NULL };
-    pid_t child = argv[1] ? fork() : -1;
+    char *argv[sizeof afterwards->arguments / sizeof *afterwards->arguments + 1] = { 0 };
+    int argc = 0;
+    for (; afterwards->arguments[argc]; argc++)
+        argv[argc] = tool_copy(afterwards->arguments[argc], strlen(afterwards->arguments[argc]));
+    argv[argc++] = tool_copy(directory, strlen(directory));
+    return afterwards->run(argc, argv);
+}
+
+/* In a child, so that nothing it does, its end included, touches the status. to: the
+ * file that its standard output goes to; "": stderr. */
+static void afterwards_run(const struct afterwards *afterwards, const char *directory, const char *to, const struct signals *signals)
+{
+    pid_t child = fork();
     if (child == 0) {
         signals_give_back(signals);
-        report_redirect(arguments->report_file);
-        exit(report_main(2, argv));
+        output_redirect(to);
+        exit(afterwards_exec(afterwards, directory));
     }
-    free(argv[1]);
     if (child < 0)
-        tool_complain("no report: %s", strerror(errno));
+        tool_complain("no %s: %s", afterwards->arguments[0], strerror(errno));
     else
         child_wait(child, signals);
+}
+
+static void results_make(const struct arguments *arguments, const struct signals *signals)
+{
+    struct afterwards report = { report_main, { "report" } }, flame = { flame_main, { "flame", "--output", arguments->flame } };
+    if (arguments->report)
+        afterwards_run(&report, arguments->directory, arguments->report, signals);
+    if (arguments->flame)
+        afterwards_run(&flame, arguments->directory, "", signals);
 }
 
 static const char *value_of(const char *argument, const char *option)
@@ -142,13 +168,15 @@ static const char *value_of(const char *argument, const char *option)
 static bool arguments_read(struct arguments *arguments, int argc, char **argv)
 {
     int at = 1;
-    *arguments = (struct arguments){ "", "", NULL, NULL };
+    *arguments = (struct arguments){ .preload = "" };
     for (; at < argc; at++) {
         const char *value;
         if ((value = value_of(argv[at], "--preload=")))
             arguments->preload = value;
         else if ((value = value_of(argv[at], "--report=")))
-            arguments->report_file = value;
+            arguments->report = value;
+        else if ((value = value_of(argv[at], "--flame=")))
+            arguments->flame = value;
         else
             break;
     }
@@ -164,11 +192,11 @@ int supervise_main(int argc, char **argv)
     struct arguments arguments;
     struct signals signals;
     if (!arguments_read(&arguments, argc, argv)) {
-        tool_complain("supervise: takes a directory and a command (it is there for aprof-run --report)");
+        tool_complain("supervise: takes a directory and a command (it is there for aprof-run --report and --flame)");
         return TOOL_USAGE;
     }
     signals_take(&signals);
     int status = command_run(&arguments, &signals);
-    report_run(&arguments, &signals);
+    results_make(&arguments, &signals);
     return status;
 }

@@ -188,7 +188,7 @@ def test_tags_add_to_the_environments():
 
 def test_bad_options_are_2():
     for words in (["--nope", "true"], ["-x", "true"], ["-r"], [], ["--"], ["--tag", "x", "true"], ["--tag", "a=1,2", "true"],
-                  ["--no-children=1", "true"]):
+                  ["--no-children=1", "true"], ["--flame"], ["--flame=", "true"], ["--flame", "", "true"]):
         ends(run(*words), 2, "aprof-run --help")
 
 
@@ -211,7 +211,7 @@ def test_help_and_version():
     result = run("--help")
     same(result.returncode, 0, "status")
     for word in ("--rate", "--overhead", "--output", "--metrics", "--window", "--duration", "--delay", "--tag", "--paths", "--clock",
-                 "--reader", "--no-children", "--report", "--quiet", "--verbose", "--check", "--env", "--version"):
+                 "--reader", "--no-children", "--report", "--flame", "--quiet", "--verbose", "--check", "--env", "--version"):
         assert word in result.stdout.decode(), word
     assert run("--version").stdout.startswith(b"aprof-run 0."), run("--version").stdout
 
@@ -452,6 +452,26 @@ def test_report_goes_into_a_file():
     path = os.path.join(WORK, "report.txt")
     ends(run("-q", "--report=" + path, "true"), 0)
     assert os.path.exists(path)
+
+
+def test_flame_leaves_a_page_of_this_run():
+    tool = need_supervise()
+    page, report = os.path.join(WORK, "flame.html"), os.path.join(WORK, "beside.txt")
+    if subprocess.run([tool, "flame", "-o", os.devnull, WORK], capture_output=True).returncode == 4:
+        raise Skip("built without d3-flame-graph")
+    for words in (["--flame", page], ["--flame=" + page, "--report=" + report]):
+        result = run("-q", *words, PYTHON, "-c", "print(1); raise SystemExit(7)")
+        same((result.returncode, result.stdout), (7, b"1\n"), "status and stdout (%r)" % result.stderr)
+        with open(page, encoding="utf-8") as file:
+            assert "Nothing was recorded" in file.read()  # by the library of these tests
+        os.unlink(page)
+    assert os.path.exists(report)
+
+
+def test_flame_that_cannot_be_written_changes_nothing():
+    need_supervise()
+    result = run("-q", "--flame", os.path.join(WORK, "nowhere/flame.html"), PYTHON, "-c", "print(1); raise SystemExit(7)")
+    same((result.returncode, result.stdout), (7, b"1\n"), "status and stdout (%r)" % result.stderr)
 
 
 def test_report_passes_signals_on_once():
