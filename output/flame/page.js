@@ -307,19 +307,26 @@ function zoomTo(node) {
   tellDetails(node);
 }
 
-/* The node of another tree at which the same frames end, or the nearest above. */
+/* The node of another tree at which the same frames end, or the nearest above; frames of an
+ * event loop may be between them in one of the trees only. */
 function follow(from, node, to) {
   const frames = [];
-  for (; node > 0; node = from.parent[node]) frames.push(from.frame[node]);
+  for (; node > 0; node = from.parent[node]) if (!isLoop[from.frame[node]] || !state.loopsHidden) frames.push(from.frame[node]);
   let at = 0;
   while (frames.length) {
-    const frame = frames.pop();
-    let next = at + 1;
-    while (next < to.end[at] && to.frame[next] !== frame) next = to.end[next];
-    if (next < to.end[at]) at = next;
-    else if (!isLoop[frame]) break;
+    const next = below(to, at, frames.pop());
+    if (next === NONE) break;
+    at = next;
   }
   return at;
+}
+
+function below(tree, node, frame) {
+  for (let next = node + 1; next < tree.end[node];) {
+    if (tree.frame[next] === frame) return next;
+    next = isLoop[tree.frame[next]] ? next + 1 : tree.end[next];
+  }
+  return NONE;
 }
 
 /* Changes what the tree is, and stays where we are in it. */
