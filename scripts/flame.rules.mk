@@ -19,3 +19,8 @@ build/flame/template.html: output/flame/page.html output/flame/page.css output/f
 $(B)/tool/output/template.o: build/flame/template.html
 	@mkdir -p $(@D)
 	$(Q)object=$$(realpath $(@D))/template.o && cd $(<D) && $(LD) -r -b binary -z noexecstack -o "$$object" $(<F)
+
+# The page in headless Chromium.
+.PHONY: check-flame
+check-flame: all
+	$(Q)tests/flame/run
