@@ -15,7 +15,8 @@ check-tool-valgrind: $(B)/aprof $(B)/check-reader
 	$(Q)for case in service broken metrics tasks; do \
 	    valgrind -q --error-exitcode=9 --leak-check=full $(B)/aprof report --top 0 tests/golden/$$case/spool >/dev/null && \
 	    valgrind -q --error-exitcode=9 --leak-check=full $(B)/aprof report --by stack --width 60 tests/golden/$$case/spool >/dev/null && \
-	    valgrind -q --error-exitcode=9 --leak-check=full $(B)/aprof report --json tests/golden/$$case/spool >/dev/null || exit 1; \
+	    valgrind -q --error-exitcode=9 --leak-check=full $(B)/aprof report --json tests/golden/$$case/spool >/dev/null && \
+	    { [ ! -s build/flame/template.html ] || valgrind -q --error-exitcode=9 --leak-check=full $(B)/aprof flame tests/golden/$$case/spool >/dev/null; } || exit 1; \
 	done
 
 -include $(TOOL_CHECK_OBJ:.o=.d)
