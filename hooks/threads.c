@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * All records are mapped at once, their byte spaces in blocks when the first record
- * of one is taken: together they would be 140 MiB that an application may lock in
+ * of one is taken: together they would be 260 MiB that an application may lock in
  * memory. Records are made ready one by one, by whoever first takes them ("high"
  * counts how many), and come back through a lock-free list whose head carries a tag
  * against a record that left and came back in between (ABA).
@@ -20,11 +20,10 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-#define POOL_RECORDS 4096 /* threads beyond it run without a record, counted */
 #define POOL_LARGE 64     /* the first so many get the whole space, the others a quarter */
 #define BLOCK_LARGE 8     /* records whose spaces are one block; as many bytes as of the others, 32 */
 #define BLOCK_SMALL (4 * BLOCK_LARGE)
-#define BLOCKS (POOL_LARGE / BLOCK_LARGE + (POOL_RECORDS - POOL_LARGE) / BLOCK_SMALL)
+#define BLOCKS (POOL_LARGE / BLOCK_LARGE + (THREADS_MAX - POOL_LARGE) / BLOCK_SMALL)
 #define PAGE 4096u
 
 static struct thread *records; /* written once, by threads_start, before started */
@@ -38,6 +37,7 @@ static _Atomic uint32_t high;
 static _Atomic uint64_t births;
 static _Atomic uint32_t alive;
 static _Atomic uint64_t without_record;
+static _Atomic uint64_t marks[THREADS_MAX / 64];
 static _Atomic(void (*)(struct thread *)) on_birth;
 static _Atomic(void (*)(void)) on_last;
 
@@ -98,7 +98,7 @@ static struct thread *take_new(void)
     uint32_t index = atomic_load(&high), size;
     uint8_t *space;
     do {
-        space = index < POOL_RECORDS ? space_of(index, &size) : NULL;
+        space = index < THREADS_MAX ? space_of(index, &size) : NULL;
         if (space == NULL)
             return NULL;
     } while (!atomic_compare_exchange_weak(&high, &index, index + 1));
@@ -166,6 +166,7 @@ static void finish(struct thread *record, uint64_t ns, uint64_t cpu)
     if (record->beside)
         atomic_fetch_sub(&alive, 1);
     atomic_store_explicit(&record->state, THREAD_ENDED, memory_order_release);
+    threads_mark(record);
 }
 
 /* Other libraries' destructors still work for the thread, and some run Python
@@ -195,6 +196,7 @@ static void *thread_main(void *arg)
     record->born_ns = clock_now();
     record->born_cpu = clock_self();
     atomic_store_explicit(&record->state, THREAD_LIVE, memory_order_release);
+    threads_mark(record);
     /* Should this fail for want of memory, the sampler notices the end. */
     if (pthread_setspecific(end_key, record) != 0)
         atomic_fetch_add(&left, SOME_UNSEEN);
@@ -233,7 +235,7 @@ static int map_pool(uint32_t space_first)
 {
     space_large = space_first;
     space_small = space_first / 4;
-    records = block_at(0) ? pages_map(POOL_RECORDS * sizeof(struct thread)) : NULL;
+    records = block_at(0) ? pages_map(THREADS_MAX * sizeof(struct thread)) : NULL;
     return records ? 0 : -ENOMEM;
 }
 
@@ -318,7 +320,24 @@ struct thread *threads_from_cookie(void *cookie)
     return cookie;
 }
 
+/* Always written: should the bit be set already, whoever takes it just now must see
+ * what was stored before. */
+void threads_mark(struct thread *record)
+{
+    atomic_fetch_or(&marks[record->index / 64], (uint64_t)1 << record->index % 64);
+}
+
 /* ---- the sampler's side ---- */
+
+uint64_t threads_take_marks(uint32_t word)
+{
+    return atomic_load_explicit(&marks[word], memory_order_relaxed) ? atomic_exchange(&marks[word], 0) : 0;
+}
+
+bool threads_are_full(void)
+{
+    return (uint32_t)atomic_load(&free_head) == 0 && threads_high() == THREADS_MAX;
+}
 
 /* A tid without a record may belong to a thread that is on its way: its record
  * is BORN and does not know the tid yet, or is LIVE since the sampler looked, or
@@ -428,6 +447,7 @@ void threads_postfork_child(void)
     atomic_store(&alive, 0);
     atomic_store(&left, pthread_getspecific(end_key) ? 1 : SOME_UNSEEN);
     atomic_store(&without_record, 0);
+    memset((void *)marks, 0, sizeof marks); /* nobody else is here */
     drop_spaces();
     for (uint32_t i = count; i-- > 0;) {
         struct thread *record = &records[i];

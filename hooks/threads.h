@@ -20,6 +20,10 @@
  *
  * Lock-free; no allocation. An empty pool is counted; such a thread is found
  * and adopted when the pool has room again.
+ *
+ * A record is marked when there is something about it for the sampler: its thread
+ * was born, has ended, left something in its space. So nobody need look at thousands
+ * of records to find the few that matter.
  */
 #ifndef APROF_HOOKS_THREADS_H
 #define APROF_HOOKS_THREADS_H
@@ -29,6 +33,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+#define THREADS_MAX 8192 /* records; threads beyond it run without one, counted */
 
 enum thread_state { THREAD_FREE, THREAD_BORN, THREAD_LIVE, THREAD_ENDED };
 
@@ -95,11 +101,18 @@ struct thread *threads_find_self(void);
 /* Whether a cookie that came with a signal points at a record of the pool. */
 struct thread *threads_from_cookie(void *cookie);
 
+/* Marks it, after what there is to see has been stored. Async-signal-safe. */
+void threads_mark(struct thread *record);
+
 /* [sampler] */
+/* The marks of 64 records, from index 64 * word on, a bit each; they are gone then. */
+uint64_t threads_take_marks(uint32_t word);
+
 /* NULL: the pool is empty (counted), or the thread may be one that is being born
  * or at its end, or is gone: ask again at the next tick. The tid of a LIVE record
  * gives that record. */
 struct thread *threads_adopt(pid_t tid);
+bool threads_are_full(void);                     /* nobody can be adopted */
 struct thread *threads_at(uint32_t index);       /* any state; NULL beyond threads_high() */
 uint32_t threads_high(void);                     /* one more than the highest index ever used */
 uint64_t threads_births(void);                   /* changes when a thread is born or adopted */

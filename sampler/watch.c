@@ -14,7 +14,7 @@
 #include "sampler/tick.h"
 
 enum {
-    RECORDS_MAX = 4096,        /* records of hooks/threads.h */
+    RECORDS_MAX = THREADS_MAX,
     POSTPONED_MAX = 3,         /* ticks that a record waits for names that another thread is still writing */
     OUTSIDE_TRIES = 12,        /* of reading a running thread from outside: few would favour quiet code */
     UNTICKED_PERIODS = 2,      /* CPU that a thread may use without a tick before it is looked at from outside ... */

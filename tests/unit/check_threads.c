@@ -258,20 +258,52 @@ END_TEST
 START_TEST(an_empty_pool_is_counted_and_threads_run_without)
 {
     start();
-    for (int i = 0; i < 5000; i++) {
+    for (int i = 0; i < THREADS_MAX + 900; i++) {
         pthread_t thread;
+        ck_assert(!threads_are_full() == (i < THREADS_MAX));
         ck_assert_int_eq(threads_create(&thread, NULL, nothing, NULL), 0);
         pthread_join(thread, NULL);
     }
-    ck_assert_uint_eq(threads_high(), 4096);
-    ck_assert_uint_eq(threads_without_record(), 5000 - 4096);
+    ck_assert_uint_eq(threads_high(), THREADS_MAX);
+    ck_assert_uint_eq(threads_without_record(), 900);
+    threads_release(threads_at(7));
+    ck_assert(!threads_are_full());
     for (uint32_t i = 0; i < threads_high(); i++) /* nobody else's number in it: no two share a byte */
         memset(threads_at(i)->space, (int)(i % 251), threads_at(i)->space_size);
     for (uint32_t i = 0; i < threads_high(); i++)
-        for (uint32_t at = 0; at < threads_at(i)->space_size; at++)
+        for (uint32_t at = 0; at < threads_at(i)->space_size; at += 315) /* 4095 is a multiple */
             ck_assert_uint_eq(threads_at(i)->space[at], i % 251);
     ck_assert_uint_eq(threads_at(63)->space_size, SPACE);
     ck_assert_uint_eq(threads_at(64)->space_size, SPACE / 4);
+}
+END_TEST
+
+static uint64_t marked(void)
+{
+    ck_assert_uint_eq(threads_take_marks(1), 0);
+    return threads_take_marks(0);
+}
+
+START_TEST(births_ends_and_whatever_else_are_marked)
+{
+    pthread_t first, second;
+    start();
+    ck_assert_uint_eq(marked(), 0);
+    threads_create(&first, NULL, wait_for_stop, NULL);
+    threads_create(&second, NULL, wait_for_stop, NULL);
+    for (uint64_t seen = 0; seen != 3; usleep(500))
+        seen |= marked();
+    ck_assert_uint_eq(marked(), 0);
+    threads_mark(threads_at(1));
+    threads_mark(threads_at(1));
+    ck_assert_uint_eq(marked(), 2);
+    ck_assert_uint_eq(marked(), 0);
+    stop = 1;
+    pthread_join(first, NULL);
+    pthread_join(second, NULL);
+    ck_assert_uint_eq(marked(), 3);
+    threads_end(threads_adopt(gettid()), 1, 1);
+    ck_assert_uint_eq(marked(), 4);
 }
 END_TEST
 
@@ -295,7 +327,10 @@ END_TEST
 static int child_is_right(void)
 {
     struct thread *self = threads_self();
+    threads_mark(self);
     threads_postfork_child();
+    if (threads_take_marks(0) != 0)
+        return 6;
     if (self == NULL || threads_self() != self || self->state != THREAD_LIVE || self->tid != gettid())
         return 1;
     for (uint32_t i = 0; i < self->space_size; i++)
@@ -414,6 +449,7 @@ Suite *suite_threads(void)
     tcase_add_test(tests, nobody_claims_anothers_record);
     tcase_add_test(tests, records_are_never_lost_nor_doubled_under_churn);
     tcase_add_test(tests, an_empty_pool_is_counted_and_threads_run_without);
+    tcase_add_test(tests, births_ends_and_whatever_else_are_marked);
     tcase_add_test(tests, spaces_are_mapped_when_they_are_needed);
     if (!UNDER_TSAN) { /* starts no thread after a fork of a threaded process, knows no vfork */
         tcase_add_test(tests, a_refused_thread_gives_its_record_back);
