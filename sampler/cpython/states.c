@@ -189,14 +189,17 @@ bool states_is_of(const struct py_target *target, uintptr_t address, pid_t tid, 
 }
 
 /* What the members gil_* are offsets from: 3.11 keeps the one GIL in the runtime. */
+static bool gil_of(const struct py_target *target, uintptr_t interp, uintptr_t *gil)
+{
+    *gil = target->runtime;
+    return target->layout.interp_gil == LAYOUT_NONE || read_pointer(interp, target->layout.interp_gil, gil);
+}
+
 static bool find_gil(const struct py_target *target, uintptr_t address, uintptr_t *gil)
 {
-    const struct layout *layout = &target->layout;
-    uintptr_t interp;
-
-    *gil = target->runtime;
-    return layout->interp_gil == LAYOUT_NONE ||
-           (read_pointer(address, layout->thread_interp, &interp) && read_pointer(interp, layout->interp_gil, gil));
+    uintptr_t interp = 0;
+    return (target->layout.interp_gil == LAYOUT_NONE || read_pointer(address, target->layout.thread_interp, &interp)) &&
+           gil_of(target, interp, gil);
 }
 
 /* Whether the GIL's own words say so. A thread that is just taking the GIL has
@@ -216,6 +219,12 @@ bool states_gil_is_free(const struct py_target *target, uintptr_t address)
     uintptr_t gil;
     int32_t locked;
     return find_gil(target, address, &gil) && read_int(gil, target->layout.gil_locked, &locked) && locked == 0;
+}
+
+uintptr_t states_gil_taker(const struct py_target *target, uintptr_t interp)
+{
+    uintptr_t gil, taker;
+    return gil_of(target, interp, &gil) && read_pointer(gil, target->layout.gil_last_holder, &taker) ? taker : 0;
 }
 
 bool states_holds_gil(const struct py_target *target, uintptr_t address)

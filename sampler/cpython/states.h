@@ -45,6 +45,13 @@ struct states_walk {
 void states_begin(struct states_walk *walk, const struct py_target *target);
 bool states_next(struct states_walk *walk, struct state *state);
 
+/* The rest of the interpreter that the walk is in is passed over. New thread states come
+ * to the front of its list (CPython: Python/pystate.c, add_threadstate). */
+static inline void states_pass_over(struct states_walk *walk)
+{
+    walk->next = 0;
+}
+
 /* Reads one thread state again. False: unreadable. */
 bool states_read(const struct py_target *target, uintptr_t address, struct state *state);
 
@@ -59,6 +66,11 @@ bool states_is_of(const struct py_target *target, uintptr_t address, pid_t tid, 
 
 /* Whether the thread state holds its interpreter's GIL now. */
 bool states_holds_gil(const struct py_target *target, uintptr_t address);
+
+/* The thread state that took the interpreter's GIL last, whether or not it holds it now; 0:
+ * none, or unreadable. While it is the same one and its thread uses no CPU, nobody has
+ * taken that GIL in between: whoever takes it is the last one then. */
+uintptr_t states_gil_taker(const struct py_target *target, uintptr_t interp);
 
 /* Whether nobody holds the GIL of this thread state's interpreter now: then a
  * thread that stands still does not wait for it. False when unreadable. */

@@ -57,6 +57,7 @@ static void gil_of(const struct py_target *target, struct fake *runtime, uintptr
     const struct layout *layout = &target->layout;
     if (layout->interp_gil == LAYOUT_NONE) {
         fake_put_word(runtime, layout->runtime_tstate_current, holder);
+        fake_put_word(runtime, layout->gil_last_holder, holder);
         return;
     }
     struct fake gil = fake_new(GIL, 64);
@@ -111,6 +112,41 @@ START_TEST(the_gil_is_held_by_one)
     ck_assert(states_holds_gil(&target, THREAD(1)));
     ck_assert(!states_holds_gil(&target, 0));
     ck_assert(!states_holds_gil(&target, 0x7fff0000));
+}
+END_TEST
+
+/* Whether or not it still holds it. */
+START_TEST(who_took_the_gil_last)
+{
+    struct py_target target = fake_target(_i);
+    struct fake gil = fake_new(GIL, 64);
+    world(&target);
+    ck_assert_uint_eq(states_gil_taker(&target, INTERP(0)), THREAD(1));
+    ck_assert_uint_eq(states_gil_taker(&target, INTERP(1)), THREAD(1)); /* the same GIL */
+    if (target.layout.interp_gil == LAYOUT_NONE)
+        return;
+    ck_assert_uint_eq(states_gil_taker(&target, 0x7fff0000), 0);
+    fake_put_word(&gil, target.layout.gil_last_holder, THREAD(0));
+    fake_place(&gil);
+    ck_assert_uint_eq(states_gil_taker(&target, INTERP(0)), THREAD(0));
+}
+END_TEST
+
+START_TEST(what_is_left_of_an_interpreter_is_passed_over)
+{
+    struct py_target target = fake_target(_i);
+    struct states_walk walk;
+    struct state state;
+    world(&target);
+    states_begin(&walk, &target);
+    ck_assert(states_next(&walk, &state));
+    ck_assert_uint_eq(state.address, THREAD(0));
+    states_pass_over(&walk);
+    ck_assert(states_next(&walk, &state));
+    ck_assert_uint_eq(state.address, THREAD(2));
+    states_pass_over(&walk);
+    ck_assert(!states_next(&walk, &state));
+    ck_assert(!walk.broken);
 }
 END_TEST
 
@@ -339,7 +375,8 @@ END_TEST
 Suite *suite_states(void)
 {
     const TTest *const tests[] = {
-        all_states_of_all_interpreters, the_gil_is_held_by_one, a_thread_finds_itself,
+        all_states_of_all_interpreters, the_gil_is_held_by_one, who_took_the_gil_last, what_is_left_of_an_interpreter_is_passed_over,
+        a_thread_finds_itself,
         a_forked_thread_finds_its_state_by_its_old_id, a_state_that_was_told_of_the_fork_shows_its_own_id,
         a_freed_state_breaks_the_walk_of_its_interpreter_only, a_state_of_another_interpreter_is_not_believed, circles_end,
         phase_of_a_runtime_that_runs, phase_of_a_runtime_that_starts, phase_of_a_runtime_without_threads,
