@@ -12,7 +12,8 @@
 
 uint64_t clock_now(void);      /* CLOCK_MONOTONIC */
 uint64_t clock_epoch_us(void); /* CLOCK_REALTIME in microseconds */
-uint64_t clock_process(void);  /* CPU time of the process, raw system call */
+uint64_t clock_process(void);  /* CPU time of the process, raw system call; with timer_keep_sum as of the last kernel
+                                  tick for threads that run now, but for the caller */
 uint64_t clock_self(void);     /* CPU time of the calling thread */
 
 /* The kernel's tick, on which CPU timers expire: they cannot come faster. */

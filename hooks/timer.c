@@ -16,6 +16,7 @@
 
 #define MAGIC 0xa9f0u
 #define MAGIC_SHIFT 48
+#define CENTURIES_NS (8500000000u * 1000000000ull) /* some three; what the kernel can hold is a little more */
 #define LIMIT_SHARE 8 /* of RLIMIT_SIGPENDING, which is the user's, not the process's */
 /* A thread's CPU clock: include/linux/posix-timers_types.h, CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED. */
 #define PER_THREAD_SCHED 6
@@ -63,21 +64,19 @@ static void describe(struct sigevent *event, pid_t tid, void *cookie)
 #endif
 }
 
-static int create(pid_t tid, enum timer_clock clock, void *cookie, int *id)
+static int create(pid_t tid, clockid_t clock, void *cookie, int *id)
 {
     struct sigevent event;
     describe(&event, tid, cookie);
-    clockid_t kernel_clock = clock == TIMER_CPU ? (clockid_t)(~(unsigned)tid << 3 | PER_THREAD_SCHED) : CLOCK_MONOTONIC;
-    int error = (int)raw3(SYS_timer_create, kernel_clock, (long)&event, (long)id);
+    int error = (int)raw3(SYS_timer_create, clock, (long)&event, (long)id);
     if (error == -EAGAIN)
         atomic_fetch_add(&refused, 1);
     return error;
 }
 
-int timer_make(pid_t tid, enum timer_clock clock, void *cookie, uint64_t first_ns, uint64_t period_ns, int *id)
+/* Armed, in a slot of its own. */
+static int make(pid_t tid, clockid_t clock, void *cookie, uint64_t first_ns, uint64_t period_ns, int *id)
 {
-    if (tid <= 0 || tid > TID_MAX || (uintptr_t)cookie >> MAGIC_SHIFT != 0)
-        return -EINVAL;
     if (!slot_take())
         return -EAGAIN;
     int made, error = create(tid, clock, cookie, &made);
@@ -91,6 +90,20 @@ int timer_make(pid_t tid, enum timer_clock clock, void *cookie, uint64_t first_n
     else
         *id = made;
     return error;
+}
+
+int timer_make(pid_t tid, enum timer_clock clock, void *cookie, uint64_t first_ns, uint64_t period_ns, int *id)
+{
+    if (tid <= 0 || tid > TID_MAX || (uintptr_t)cookie >> MAGIC_SHIFT != 0)
+        return -EINVAL;
+    clockid_t kernel_clock = clock == TIMER_CPU ? (clockid_t)(~(unsigned)tid << 3 | PER_THREAD_SCHED) : CLOCK_MONOTONIC;
+    return make(tid, kernel_clock, cookie, first_ns, period_ns, id);
+}
+
+/* With the signal of all of them, as one that is for nobody would never be armed. */
+int timer_keep_sum(int *id)
+{
+    return make((pid_t)raw0(SYS_gettid), CLOCK_PROCESS_CPUTIME_ID, NULL, CENTURIES_NS, 0, id);
 }
 
 void timer_drop(int id)

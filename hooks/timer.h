@@ -32,6 +32,12 @@ void timer_init(void);
  * 0 and *id, or a negative errno (-EAGAIN: our share of the limit is used up). */
 int timer_make(pid_t tid, enum timer_clock clock, void *cookie, uint64_t first_ns, uint64_t period_ns, int *id);
 void timer_drop(int id);
+
+/* Has the kernel keep the sum of the process's CPU time, as it does while a timer waits
+ * for it (Linux: kernel/time/posix-cpu-timers.c, cpu_clock_sample_group): otherwise each
+ * reading of that clock adds up all threads, 0.2 us each. The timer is for centuries to
+ * come. As timer_make; timer_drop(*id) ends it. */
+int timer_keep_sum(int *id);
 int timer_set_period(int id, uint64_t first_ns, uint64_t period_ns);
 
 /* The cookie when this signal came from one of our timers, else NULL. The

@@ -173,6 +173,54 @@ START_TEST(bad_threads_and_cookies_are_refused)
 }
 END_TEST
 
+static _Atomic int waiting;
+
+static void *wait_for_ever(void *unused)
+{
+    waiting++;
+    for (;;)
+        pause();
+    return unused;
+}
+
+/* The least of some readings, in ns of our CPU. */
+static uint64_t reading(void)
+{
+    uint64_t least = UINT64_MAX;
+    for (int i = 0; i < 20; i++) {
+        uint64_t began = clock_self();
+        clock_process();
+        uint64_t took = clock_self() - began;
+        least = took < least ? took : least;
+    }
+    return least;
+}
+
+START_TEST(the_sum_that_is_kept_is_the_processs)
+{
+    pthread_t thread;
+    int id = -1;
+    catch();
+    for (int i = 0; i < 1000; i++)
+        ck_assert_int_eq(pthread_create(&thread, NULL, wait_for_ever, NULL), 0);
+    while (waiting < 1000)
+        usleep(1000);
+    uint64_t before = reading();
+    ck_assert_int_eq(timer_keep_sum(&id), 0);
+    ck_assert_uint_eq(timer_armed(), 1);
+    ck_assert_uint_lt(2 * reading(), before);
+    uint64_t process = clock_process(), self = clock_self();
+    burn(30000000);
+    process = clock_process() - process;
+    self = clock_self() - self;
+    ck_assert_uint_ge(process, self - self / 10);
+    ck_assert_uint_le(process, self + self / 2); /* the last ones may be on their way to stand still */
+    ck_assert_int_eq(ticks + strangers, 0);
+    timer_drop(id);
+    ck_assert_uint_eq(timer_armed(), 0);
+}
+END_TEST
+
 START_TEST(a_forked_child_has_no_timer)
 {
     int id, mark;
@@ -229,6 +277,7 @@ Suite *suite_timer(void)
     if (!UNDER_TSAN) { /* its runtime delivers signals later, by its own count */
         tcase_add_test(tests, a_cpu_timer_ticks_with_the_threads_own_cpu);
         tcase_add_test(tests, a_timer_signals_its_thread_alone);
+        tcase_add_test(tests, the_sum_that_is_kept_is_the_processs);
     }
     tcase_add_test(tests, signals_of_others_are_not_ours);
     tcase_add_test(tests, an_eighth_of_the_limit_is_used_and_no_more);
