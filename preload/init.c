@@ -180,6 +180,7 @@ static void prepare_sampler(void)
         .min_rate = (uint32_t)(config.min_rate < config.rate ? config.min_rate : config.rate),
         .overhead = (uint32_t)config.overhead,
         .depth = (uint32_t)config.depth,
+        .max_threads = (uint32_t)config.max_threads,
         .clock = config.clock == CONFIG_CLOCK_MONOTONIC ? TIMER_MONOTONIC : TIMER_CPU,
         .signals = config.signals,
         .metrics = (uint32_t)config.metrics,

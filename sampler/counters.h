@@ -22,10 +22,11 @@ enum drop_reason {
 
 /* Limits that can bite; the metadata's limits{} shows those that did. Those of the
  * spool: living windows alone beyond the bound; writing failed for want of room, of
- * rights, for another reason; files that somebody took away, replaced or cut. */
+ * rights, for another reason; files that somebody took away, replaced or cut. threads:
+ * ticks that did not look at all of them; tick_deadline: those of them that ran out of time. */
 #define LIMITS(X) \
     X(depth) X(memory) X(spool) X(spool_full) X(spool_refused) X(spool_error) X(spool_lost) X(threads) X(interpreters) X(loops) \
-    X(timers) X(names) X(records) X(signals_blocked) X(alternate_stack)
+    X(timers) X(names) X(records) X(signals_blocked) X(alternate_stack) X(tick_deadline)
 
 enum limit {
 #define X(name) LIMIT_##name,
@@ -50,6 +51,7 @@ struct counters {
     uint64_t cpu_unseen_ns;  /* booked to [unseen cpu] */
     uint64_t cpu_spread_ns;  /* spread over stacks that were seen */
     uint32_t threads_peak, tasks_peak;
+    uint64_t thread_reads, threads_left; /* threads that the sampler's ticks looked at; and that they left for later ones */
     uint64_t tasks_skipped;
     uint64_t task_ticks, task_repeats; /* over all tasks: that read them, and while nothing had run since the one before */
     uint64_t task_reads;     /* tasks read in them */

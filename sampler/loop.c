@@ -385,7 +385,7 @@ static struct tasks *make_tasks(void)
 static bool make_state(void)
 {
     struct watch_options watching = {
-        .target = options.target, .depth = options.depth, .period_ns = SECOND / options.rate, .signals = options.signals};
+        .target = options.target, .depth = options.depth, .max_threads = options.max_threads, .period_ns = SECOND / options.rate, .signals = options.signals};
     if (options.clock == TIMER_CPU && watching.period_ns < clock_kernel_tick())
         watching.period_ns = clock_kernel_tick();
     if (!loop.precise_known) {

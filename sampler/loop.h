@@ -43,6 +43,7 @@ struct loop_options {
     const struct py_target *target;
     uint32_t rate, min_rate, depth;
     uint32_t overhead;         /* per cent of the application's CPU that sampling may use; 0: the rate is as asked for */
+    uint32_t max_threads;      /* looked at in one tick; 0: all */
     enum timer_clock clock;
     bool signals;
     uint32_t metrics;          /* bit mask of enum metric */

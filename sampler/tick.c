@@ -305,6 +305,7 @@ static void take_tick(struct thread *self, const void *ucontext)
     uint8_t slower = atomic_load_explicit(&self->slower, memory_order_relaxed);
     uint64_t cpu = clock_self();
     take_sample(self, ucontext, cpu);
+    threads_mark(self);
     keep_to_share(self, clock_self() - cpu);
     set_next(self, slower);
 }
@@ -381,12 +382,14 @@ static void about_to_block(void)
     tick_disarm(self);
 }
 
-/* [application thread] Heard again: the sampler's next look arms it. */
+/* [application thread] Heard again: the sampler's next tick arms it. */
 static void mask_changed(void)
 {
     struct thread *self = threads_find_self();
-    if (self)
-        atomic_store(&self->hears, sigmask_blocks(TIMER_SIGNAL) ? HEARS_NO : HEARS_YES);
+    if (!self)
+        return;
+    atomic_store(&self->hears, sigmask_blocks(TIMER_SIGNAL) ? HEARS_NO : HEARS_YES);
+    threads_mark(self);
 }
 
 /* --- births --- */

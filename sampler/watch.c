@@ -10,11 +10,18 @@
 #include "hooks/threads.h"
 #include "sampler/codes.h"
 #include "sampler/cpython/states.h"
+#include "sampler/draw.h"
 #include "sampler/ring.h"
 #include "sampler/tick.h"
 
 enum {
-    RECORDS_MAX = THREADS_MAX,
+    WHOLE_WALK = 128,          /* thread states a tick, on average, of walks through all of them */
+    KNOWN_IN_A_ROW = 16,       /* of the newest thread states: what is behind them is known too */
+    DEADLINE_MS = 5,           /* of a tick's looks, in CPU time; ... */
+    DEADLINE_PART = 10,        /* ... or so much of what has passed since the tick before, if that is more */
+    INDEXED_MOST = THREADS_MAX + THREADS_MAX / 2, /* entries of by_tid, those of ended threads included */
+    SUM_KEPT_FROM = 64,        /* threads: with fewer it costs little to add up their clocks */
+    UNLISTED = UINT32_MAX,     /* has no place in the list */
     POSTPONED_MAX = 3,         /* ticks that a record waits for names that another thread is still writing */
     OUTSIDE_TRIES = 12,        /* of reading a running thread from outside: few would favour quiet code */
     UNTICKED_PERIODS = 2,      /* CPU that a thread may use without a tick before it is looked at from outside ... */
@@ -33,6 +40,7 @@ struct watched {
     struct account account;
     uintptr_t tstate;
     uint64_t seen;          /* number of the tick that last found its state */
+    uint32_t listed;        /* its place in the list */
     profile_stack last;     /* the stack it was last found in */
     profile_stack driver;   /* of its loop, in that stack, should it run one */
     bool driver_sure;
@@ -45,24 +53,40 @@ struct watched {
     uint8_t waits_next;
     uint8_t unticked;       /* periods of CPU that it used without a tick, once they were too many; until its next tick */
     bool empty;             /* no Python frame at the last look */
-    uint8_t leaving, postponed;
+    uint8_t postponed;
+};
+
+/* Who took the GILs of all interpreters last, and the CPU clocks of their threads: while
+ * none of it changes, nobody ran Python (states_gil_taker). */
+struct takers {
+    uint64_t who, clocks;
+    bool known;
 };
 
 struct watch {
     struct watch_options options;
     uint64_t since_ns, tick;
     bool reading;
+    int sum_timer;          /* keeps the sum of all threads' CPU time; -1: none */
+    bool sum_refused;
     bool ticks_arrive;      /* the handler of CPU ticks is the kernel's */
-    struct watched *by_record[RECORDS_MAX];
-    uint32_t count;
-    uint64_t births;        /* threads_births() at the last build of by_tid */
-    bool by_tid_stale;
-    uint16_t by_tid[2 * RECORDS_MAX]; /* open-addressed: record index + 1 */
-    bool closed[RECORDS_MAX]; /* the account of this thread was closed before its end: its birth is behind us */
+    struct watched *by_record[THREADS_MAX];
+    struct draw draw;       /* of all in by_record */
+    uint32_t indexed;       /* entries of by_tid, ... */
+    uint16_t by_tid[2 * THREADS_MAX]; /* open-addressed: record index + 1; where another thread has the record, void */
+    bool closed[THREADS_MAX]; /* the account of this thread was closed before its end: its birth is behind us */
     struct stack_copy *one, *two;
     uint64_t seed;          /* for what is taken by lot */
-    struct tasks_thread *listed;
-    uint32_t listed_room;
+    uint64_t began_ns;      /* of the last tick */
+    /* Walks through all thread states: the tick of the last one that was not broken, when that
+     * was, how many states it found, and how many a tick could have had since. */
+    uint64_t walk, walked_ns;
+    uint32_t states, due;
+    struct tasks_thread *list; /* of those that have a thread state, ... */
+    uint16_t *list_record;     /* ... and whose they are */
+    uint32_t list_count, list_room, list_record_room;
+    struct takers takers;
+    uint64_t unproven;      /* ticks that did not look at all, while those others may have run */
 };
 
 /* What one tick works with. */
@@ -71,7 +95,11 @@ struct look {
     struct stacks *stacks;
     struct account_book *book;
     struct window *window;
+    uint64_t now, cpu; /* when the looks began: wall clock, and our thread's CPU clock */
+    uint64_t deadline; /* for each of the two, from there */
 };
+
+static void mark_all(void);
 
 struct watch *watch_new(const struct watch_options *options, uint64_t since_ns)
 {
@@ -81,8 +109,12 @@ struct watch *watch_new(const struct watch_options *options, uint64_t since_ns)
     watch->options = *options;
     watch->since_ns = since_ns;
     watch->reading = true;
-    watch->by_tid_stale = true;
+    watch->ticks_arrive = true;
+    watch->sum_timer = -1;
     watch->seed = since_ns;
+    watch->draw.random = since_ns | 1;
+    watch->began_ns = since_ns;
+    mark_all();
     watch->one = stacks_new_copy(options->depth);
     watch->two = stacks_new_copy(options->depth);
     if (watch->one && watch->two)
@@ -93,54 +125,118 @@ struct watch *watch_new(const struct watch_options *options, uint64_t since_ns)
 
 void watch_free(struct watch *watch)
 {
-    for (uint32_t i = 0; i < RECORDS_MAX; i++)
-        mem_free(watch->by_record[i]);
+    timer_drop(watch->sum_timer);
+    for (uint32_t i = 0; i < watch->draw.count; i++)
+        mem_free(watch->by_record[watch->draw.order[i]]);
     mem_free(watch->one);
     mem_free(watch->two);
-    mem_free(watch->listed);
+    mem_free(watch->list);
+    mem_free(watch->list_record);
     mem_free(watch);
 }
 
 uint32_t watch_count(const struct watch *watch)
 {
-    return watch->count;
+    return watch->draw.count;
 }
 
 /* --- tid -> record --- */
 
-static void index_tid(struct watch *watch, pid_t tid, uint32_t record)
+static void put_tid(struct watch *watch, pid_t tid, uint32_t record)
 {
     uint32_t at = (uint32_t)tid * 2654435761u >> 8;
-    while (watch->by_tid[at % (2 * RECORDS_MAX)])
+    while (watch->by_tid[at % (2 * THREADS_MAX)])
         at++;
-    watch->by_tid[at % (2 * RECORDS_MAX)] = (uint16_t)(record + 1);
+    watch->by_tid[at % (2 * THREADS_MAX)] = (uint16_t)(record + 1);
+    watch->indexed++;
 }
 
-static void index_records(struct watch *watch)
+static void index_all(struct watch *watch)
 {
-    uint64_t births = threads_births();
-    if (!watch->by_tid_stale && births == watch->births)
-        return;
     memset(watch->by_tid, 0, sizeof watch->by_tid);
-    for (uint32_t i = 0; i < threads_high() && i < RECORDS_MAX; i++) {
-        struct thread *record = threads_at(i);
-        if (record && atomic_load(&record->state) == THREAD_LIVE)
-            index_tid(watch, record->tid, i);
-    }
-    watch->births = births;
-    watch->by_tid_stale = false;
+    watch->indexed = 0;
+    for (uint32_t i = 0; i < threads_high(); i++)
+        if (atomic_load(&threads_at(i)->state) == THREAD_LIVE)
+            put_tid(watch, threads_at(i)->tid, i);
 }
 
 static struct thread *record_of(struct watch *watch, pid_t tid)
 {
     for (uint32_t at = (uint32_t)tid * 2654435761u >> 8;; at++) {
-        uint16_t entry = watch->by_tid[at % (2 * RECORDS_MAX)];
+        uint16_t entry = watch->by_tid[at % (2 * THREADS_MAX)];
         if (!entry)
             return NULL;
         struct thread *record = threads_at(entry - 1u);
         if (record && record->tid == tid && atomic_load(&record->state) == THREAD_LIVE)
             return record;
     }
+}
+
+static void index_record(struct watch *watch, const struct thread *record)
+{
+    if (record_of(watch, record->tid) == record)
+        return;
+    if (watch->indexed < INDEXED_MOST)
+        put_tid(watch, record->tid, record->index);
+    else
+        index_all(watch);
+}
+
+/* A life of the runtime before may have taken the marks that tell of these. */
+static void mark_all(void)
+{
+    for (uint32_t i = 0; i < threads_high(); i++)
+        threads_mark(threads_at(i));
+}
+
+/* --- the list for tasks --- */
+
+static bool make_room(struct watch *watch)
+{
+    uint32_t needed = watch->list_count + 1;
+    return mem_grow((void **)&watch->list, &watch->list_room, needed, FIRST_LISTED, sizeof *watch->list) &&
+           mem_grow((void **)&watch->list_record, &watch->list_record_room, needed, FIRST_LISTED, sizeof *watch->list_record);
+}
+
+/* As it was just looked at, or ticked. */
+static void list_anew(struct watch *watch, const struct watched *watched, bool looked_at)
+{
+    if (watched->listed == UNLISTED)
+        return;
+    watch->list[watched->listed] = (struct tasks_thread){
+        watched->tstate, watched->interp, watched->account.looked_cpu, watched->driver, watched->driver_sure,
+        looked_at && watched->last_stands && watched->last_cpu == watched->account.looked_cpu};
+}
+
+/* Its state was found, or another one. */
+static void list(struct watch *watch, struct watched *watched, bool is_new)
+{
+    if (watched->listed != UNLISTED && !is_new)
+        return;
+    if (watched->listed == UNLISTED && make_room(watch)) {
+        watched->listed = watch->list_count++;
+        watch->list_record[watched->listed] = (uint16_t)watched->record->index;
+    }
+    list_anew(watch, watched, false);
+}
+
+static void unlist(struct watch *watch, struct watched *watched)
+{
+    uint32_t at = watched->listed;
+    if (at == UNLISTED)
+        return;
+    uint32_t last = --watch->list_count;
+    watch->list[at] = watch->list[last];
+    watch->list_record[at] = watch->list_record[last];
+    watch->by_record[watch->list_record[at]]->listed = at;
+    watched->listed = UNLISTED;
+}
+
+/* What is not looked at may stand elsewhere by now. */
+static void doubt_list(struct watch *watch)
+{
+    for (uint32_t i = 0; i < watch->list_count; i++)
+        watch->list[i].driver_sure = watch->list[i].stands = false;
 }
 
 /* --- beginning and end of watching --- */
@@ -202,27 +298,47 @@ static struct watched *begin(const struct look *look, struct thread *record)
     watched->record = record;
     prepare_ring(record);
     open_account(look, watched);
+    watched->listed = UNLISTED;
     look->watch->by_record[record->index] = watched;
-    look->watch->count++;
+    draw_add(&look->watch->draw, record->index);
     return watched;
 }
 
+static void forget(struct watch *watch, struct watched *watched)
+{
+    unlist(watch, watched);
+    watch->by_record[watched->record->index] = NULL;
+    draw_remove(&watch->draw, watched->record->index);
+    mem_free(watched);
+}
+
+/* Adopts it, or finds that it has a record since a moment ago. NULL: there is no
+ * such thread, or no room for it. */
+static struct thread *adopt(const struct look *look, pid_t tid)
+{
+    uint64_t cpu;
+    if (!clock_thread(tid, &cpu))
+        return NULL; /* a state whose thread is gone, or is not ours */
+    struct thread *record = threads_are_full() ? NULL : threads_adopt(tid);
+    if (record)
+        index_record(look->watch, record);
+    else
+        look->window->counters.limits[LIMIT_records]++;
+    return record;
+}
+
+/* Begun now, if need be. */
 static struct watched *watched_of(const struct look *look, pid_t tid)
 {
-    struct watch *watch = look->watch;
-    struct thread *record = record_of(watch, tid);
-    uint64_t cpu;
-    if (!record) {
-        if (!clock_thread(tid, &cpu))
-            return NULL; /* a state whose thread is gone, or is not ours */
-        record = threads_adopt(tid);
-        if (!record) {
-            look->window->counters.limits[LIMIT_records]++;
-            return NULL;
-        }
-        index_tid(watch, tid, record->index);
-    }
-    return watch->by_record[record->index] ? watch->by_record[record->index] : begin(look, record);
+    struct thread *record = record_of(look->watch, tid);
+    if (!record)
+        record = adopt(look, tid);
+    if (!record)
+        return NULL;
+    struct watched *watched = look->watch->by_record[record->index];
+    if (!watched)
+        threads_mark(record); /* it may have been ticked already */
+    return watched ? watched : begin(look, record);
 }
 
 static void take_drops(const struct look *look, struct thread *record)
@@ -355,11 +471,10 @@ static void take_tick(const struct look *look, struct watched *watched, struct r
 }
 
 /* final: nothing is left for later. */
-static void drain(const struct look *look, struct watched *watched, bool final)
+static void drain_ring(const struct look *look, struct watched *watched, bool final)
 {
     struct ring *ring = (struct ring *)watched->record->space;
     uint32_t ready, words;
-    take_drops(look, watched->record);
     while ((ready = ring_ready(ring)) != 0) {
         words = ring_record(ring, ready);
         if (words)
@@ -372,12 +487,19 @@ static void drain(const struct look *look, struct watched *watched, bool final)
         }
         if (!final && watched->postponed < POSTPONED_MAX && !stacks_resolve(look->stacks, look->watch->one) && !codes_drain()) {
             watched->postponed++;
+            threads_mark(watched->record);
             return;
         }
         watched->postponed = 0;
         take_tick(look, watched, ring);
         ring_drop(ring, words);
     }
+}
+
+static void drain(const struct look *look, struct watched *watched, bool final)
+{
+    take_drops(look, watched->record);
+    drain_ring(look, watched, final);
 }
 
 /* --- reading from outside --- */
@@ -493,6 +615,15 @@ static void stand_empty(struct watched *watched)
     watched->empty = true;
 }
 
+/* Whether the state that it was found with is still its own: the walk of this tick may have
+ * ended before it. */
+static bool has_its_state(const struct look *look, const struct watched *watched)
+{
+    struct state state;
+    return watched->seen == look->watch->tick || (states_read(look->watch->options.target, watched->tstate, &state) && !state.dead &&
+                                                  state.tid == watched->record->tid);
+}
+
 static void read_stack(const struct look *look, struct watched *watched, uint64_t cpu)
 {
     uint64_t after;
@@ -530,12 +661,13 @@ static void read_stack(const struct look *look, struct watched *watched, uint64_
     wait_in(look, watched, watched->last);
 }
 
-static void look_at(const struct look *look, struct watched *watched)
+/* False: its state is gone. */
+static bool look_at(const struct look *look, struct watched *watched)
 {
     uint64_t cpu;
     if (!clock_thread(watched->record->tid, &cpu))
-        return;
-    drain(look, watched, false);
+        return true;
+    drain_ring(look, watched, false); /* ticked since the marks were taken */
     account_look(&watched->account, clock_now(), cpu);
     if (watched->last_stands && cpu == watched->last_cpu) {
         /* A whole tick without a wake-up: one that waits for the GIL looks around
@@ -543,22 +675,24 @@ static void look_at(const struct look *look, struct watched *watched)
         if (!states_holds_gil(look->watch->options.target, watched->tstate))
             know_wait(watched, watched->last);
         wait_in(look, watched, watched->last);
-    } else if (look->watch->reading)
+    } else if (look->watch->reading) {
+        if (!has_its_state(look, watched))
+            return false;
         read_stack(look, watched, cpu);
+    }
+    list_anew(look->watch, watched, true);
+    return true;
 }
 
 /* --- the end of a thread --- */
 
 static void end(const struct look *look, struct watched *watched, uint64_t now, uint64_t cpu)
 {
-    struct thread *record = watched->record;
     drain(look, watched, true);
     account_look(&watched->account, now, cpu);
     wait_where_it_stood(look, watched);
     account_settle(&watched->account, look->book, last_of(look, watched));
-    look->watch->by_record[record->index] = NULL;
-    look->watch->count--;
-    mem_free(watched);
+    forget(look->watch, watched);
 }
 
 static void release(struct watch *watch, struct thread *record)
@@ -566,7 +700,18 @@ static void release(struct watch *watch, struct thread *record)
     tick_disarm(record);
     threads_release(record);
     watch->closed[record->index] = false;
-    watch->by_tid_stale = true;
+}
+
+/* When a state went that the last walk through all did not find: between the one before
+ * and now. Ticks that come one after the other say so well enough. */
+static uint64_t when_left(const struct look *look, const struct watched *watched)
+{
+    uint64_t now = clock_now(), since = look->watch->walked_ns;
+    if (watched->seen + 1 >= look->watch->tick)
+        return now;
+    if (since < watched->account.looked_ns)
+        since = watched->account.looked_ns;
+    return now - (now - since) / 2;
 }
 
 /* Its thread state is gone (or its thread). A thread of the interpreter is about
@@ -583,9 +728,11 @@ static void leave(const struct look *look, struct watched *watched)
         threads_end(record, clock_now(), watched->account.looked_cpu);
         end(look, watched, record->ended_ns, record->ended_cpu);
         release(look->watch, record);
-    } else if (!is_of_interpreter(look, record) || watched->leaving++ >= LEAVING_TICKS) {
+    } else if (!is_of_interpreter(look, record) || watched->seen + LEAVING_TICKS < look->watch->tick) {
         look->watch->closed[record->index] = true;
-        end(look, watched, clock_now(), cpu);
+        end(look, watched, when_left(look, watched), cpu);
+    } else {
+        unlist(look->watch, watched);
     }
 }
 
@@ -601,16 +748,14 @@ static void take_unseen(const struct look *look, struct thread *record)
                 end(look, watched, record->ended_ns, record->ended_cpu);
             else {
                 account_unseen(look->book, record->ended_ns - record->born_ns, record->ended_cpu, origin_of(look, record));
-                look->watch->by_record[record->index] = NULL;
-                look->watch->count--;
-                mem_free(watched);
+                forget(look->watch, watched);
             }
         }
     }
     release(look->watch, record);
 }
 
-/* --- a tick --- */
+/* --- thread states --- */
 
 /* A thread may have a state in several interpreters: the one that is swapped in,
  * else the first that has frames, is the one it runs on. */
@@ -618,47 +763,99 @@ static bool is_better(const struct look *look, const struct watched *watched, co
 {
     struct frames_walk walk;
     struct py_frame frame;
-    if (watched->seen != look->watch->tick || state->active)
+    if (state->active || watched->tstate == state->address || !has_its_state(look, watched))
         return true;
     frames_begin(&walk, look->watch->options.target, watched->tstate, 1);
     return !states_holds_gil(look->watch->options.target, watched->tstate) && !frames_next(&walk, &frame);
 }
 
-/* False: the list was being changed, and more states than these are there. */
-static bool find_states(const struct look *look)
+/* True: it was known before. */
+static bool take_state(const struct look *look, const struct state *state)
 {
-    struct states_walk walk;
-    struct state state;
-    index_records(look->watch);
-    states_begin(&walk, look->watch->options.target);
-    while (states_next(&walk, &state)) {
-        struct watched *watched = state.dead || state.tid == 0 ? NULL : watched_of(look, state.tid);
-        if (!watched || !is_better(look, watched, &state))
-            continue;
-        if (watched->tstate != state.address) {
-            watched->tstate = state.address;
-            watched->last_stands = false;
-            atomic_store(&watched->record->tstate, state.address);
-        }
-        watched->seen = look->watch->tick;
-        watched->interp = state.interp;
-        watched->leaving = 0;
+    struct watch *watch = look->watch;
+    struct watched *watched = state->dead || state->tid == 0 ? NULL : watched_of(look, state->tid);
+    if (!watched || !is_better(look, watched, state))
+        return false;
+    bool known = watched->tstate == state->address;
+    if (!known) {
+        watched->tstate = state->address;
+        watched->interp = state->interp;
+        watched->last_stands = false;
+        atomic_store(&watched->record->tstate, state->address);
     }
-    if (walk.broken)
-        look->window->counters.limits[LIMIT_interpreters]++;
-    return !walk.broken;
+    watched->seen = watch->tick;
+    list(watch, watched, !known);
+    return known;
 }
 
-/* Whether its thread state was found, or nobody looked, or not all were found and
- * it still is where it was. */
-static bool stays(const struct look *look, const struct watched *watched, bool all_found)
+static void note_taker(const struct look *look, uintptr_t interp, struct takers *takers)
 {
+    const struct py_target *target = look->watch->options.target;
+    uintptr_t taker = states_gil_taker(target, interp);
     struct state state;
-    if (!look->watch->reading || watched->seen == look->watch->tick)
-        return true;
-    return !all_found && states_read(look->watch->options.target, watched->tstate, &state) && !state.dead &&
-           state.tid == watched->record->tid;
+    uint64_t cpu;
+    if (!states_read(target, taker, &state) || !clock_thread(state.tid, &cpu)) {
+        takers->known = false;
+        return;
+    }
+    takers->who = (takers->who ^ taker ^ (uint64_t)state.tid << 48) * 0x9e3779b97f4a7c15u;
+    takers->clocks += cpu;
 }
+
+/* All that are there (whole), or the newest of each interpreter, as far as they are
+ * unknown. Most of thousands have been there for long. */
+static void walk_states(const struct look *look, struct states_walk *walk, bool whole, struct takers *takers)
+{
+    uintptr_t interp = 0;
+    uint32_t known = 0;
+    struct state state;
+    states_begin(walk, look->watch->options.target);
+    while (states_next(walk, &state)) {
+        if (state.interp != interp) {
+            known = 0;
+            interp = state.interp;
+            note_taker(look, interp, takers);
+        }
+        known = take_state(look, &state) ? known + 1 : 0;
+        if (!whole && known == KNOWN_IN_A_ROW)
+            states_pass_over(walk);
+    }
+    if (walk->broken)
+        look->window->counters.limits[LIMIT_interpreters]++;
+}
+
+/* Those that a walk through all did not find. */
+static void miss(const struct look *look)
+{
+    struct watch *watch = look->watch;
+    for (uint32_t i = watch->draw.count; i-- > 0;) { /* whoever takes the place of one that leaves comes from behind it */
+        struct watched *watched = watch->by_record[watch->draw.order[i]];
+        if (watched->seen != watch->tick)
+            leave(look, watched);
+    }
+}
+
+/* False: somebody may have run Python since the last tick. */
+static bool find_states(const struct look *look)
+{
+    struct watch *watch = look->watch;
+    struct takers before = watch->takers;
+    struct states_walk walk;
+    bool whole = (watch->due += WHOLE_WALK) >= watch->states;
+    watch->takers = (struct takers){.known = true};
+    walk_states(look, &walk, whole, &watch->takers);
+    if (whole) {
+        watch->due = 0;
+        watch->states = walk.threads;
+    }
+    if (whole && !walk.broken) {
+        miss(look);
+        watch->walked_ns = clock_now();
+    }
+    return watch->takers.known && before.known && watch->takers.who == before.who && watch->takers.clocks == before.clocks;
+}
+
+/* --- a tick --- */
 
 /* Its timer, unless somebody took the signal by system call, who would be called
  * for our ticks; or it blocks the signal: one that we never saw change its mask
@@ -682,29 +879,119 @@ static void arm(const struct look *look, struct watched *watched)
         look->window->counters.limits[LIMIT_timers]++;
 }
 
-void watch_tick(struct watch *watch, struct stacks *stacks, struct account_book *book, struct window *window)
+/* A thread that was born, has ended, or was ticked. */
+static void attend(const struct look *look, struct thread *record)
 {
-    struct look look = {watch, stacks, book, window};
-    watch->tick++;
-    watch->ticks_arrive = sigaction_in_force(TIMER_SIGNAL);
-    codes_drain();
-    bool all_found = watch->reading && find_states(&look);
-    for (uint32_t i = 0; i < threads_high() && i < RECORDS_MAX; i++) {
-        struct watched *watched = watch->by_record[i];
-        struct thread *record = threads_at(i);
-        bool ended = record && atomic_load(&record->state) == THREAD_ENDED;
-        if (watched && !ended && stays(&look, watched, all_found)) {
-            if (watch->reading)
-                arm(&look, watched);
-            look_at(&look, watched);
-        } else if (watched) {
-            leave(&look, watched);
-        } else if (ended) {
-            take_unseen(&look, record);
+    struct watched *watched = look->watch->by_record[record->index];
+    uint32_t state = atomic_load(&record->state);
+    if (state == THREAD_ENDED && watched) {
+        leave(look, watched);
+    } else if (state == THREAD_ENDED) {
+        take_unseen(look, record);
+    } else if (state == THREAD_LIVE && watched) {
+        if (look->watch->reading)
+            arm(look, watched);
+        drain(look, watched, false);
+        list_anew(look->watch, watched, false);
+    } else if (state == THREAD_LIVE) {
+        index_record(look->watch, record);
+    }
+}
+
+static void attend_marked(const struct look *look)
+{
+    for (uint32_t word = 0; 64 * word < threads_high(); word++)
+        for (uint64_t marks = threads_take_marks(word); marks; marks &= marks - 1)
+            attend(look, threads_at(64 * word + (uint32_t)__builtin_ctzll(marks)));
+}
+
+static void attend_drawn(const struct look *look, struct watched *watched)
+{
+    if (atomic_load(&watched->record->state) == THREAD_ENDED) {
+        leave(look, watched);
+        return;
+    }
+    if (look->watch->reading)
+        arm(look, watched);
+    if (!look_at(look, watched))
+        leave(look, watched);
+}
+
+/* In CPU time of our own: that we had to wait for a CPU is nobody's fault. The other
+ * clock costs less. */
+static bool is_over_time(const struct look *look)
+{
+    return clock_now() - look->now > look->deadline && clock_self() - look->cpu > look->deadline;
+}
+
+/* How many were looked at. */
+static uint32_t look_at_drawn(const struct look *look)
+{
+    struct watch *watch = look->watch;
+    uint32_t slice = draw_slice(&watch->draw, watch->options.max_threads), looked = 0, index;
+    while (looked < slice && draw_next(&watch->draw, &index)) {
+        attend_drawn(look, watch->by_record[index]);
+        looked++;
+        if (looked < slice && is_over_time(look)) {
+            look->window->counters.limits[LIMIT_tick_deadline]++;
+            break;
         }
     }
-    if (watch->count > window->counters.threads_peak)
-        window->counters.threads_peak = watch->count;
+    return looked;
+}
+
+static void count_looks(struct counters *counters, uint32_t count, uint32_t looked)
+{
+    counters->thread_reads += looked;
+    if (count > looked) {
+        counters->threads_left += count - looked;
+        counters->limits[LIMIT_threads]++;
+    }
+}
+
+/* Timers are taken back from all at once when somebody else would be called for our ticks. */
+static void see_to_signal(struct watch *watch)
+{
+    bool arrived = watch->ticks_arrive;
+    watch->ticks_arrive = sigaction_in_force(TIMER_SIGNAL);
+    if (arrived && !watch->ticks_arrive)
+        watch_disarm(watch);
+}
+
+/* For whoever reads the process's clock in every tick. */
+static void keep_sum(struct watch *watch)
+{
+    if (watch->draw.count > SUM_KEPT_FROM && watch->sum_timer < 0 && watch->reading && !watch->sum_refused)
+        watch->sum_refused = timer_keep_sum(&watch->sum_timer) < 0;
+}
+
+static struct look look_begin(struct watch *watch, struct stacks *stacks, struct account_book *book, struct window *window)
+{
+    struct look look = {.watch = watch, .stacks = stacks, .book = book, .window = window, .now = clock_now(), .cpu = clock_self()};
+    look.deadline = (look.now - watch->began_ns) / DEADLINE_PART;
+    if (look.deadline < DEADLINE_MS * 1000000u)
+        look.deadline = DEADLINE_MS * 1000000u;
+    return look;
+}
+
+void watch_tick(struct watch *watch, struct stacks *stacks, struct account_book *book, struct window *window)
+{
+    struct look look = look_begin(watch, stacks, book, window);
+    watch->began_ns = look.now;
+    watch->tick++;
+    see_to_signal(watch);
+    codes_drain();
+    attend_marked(&look);
+    bool at_rest = watch->reading && find_states(&look);
+    if (!at_rest)
+        doubt_list(watch);
+    keep_sum(watch);
+    uint32_t count = watch->draw.count, looked = look_at_drawn(&look);
+    if (looked < count && !at_rest)
+        watch->unproven++;
+    count_looks(&window->counters, count, looked);
+    if (count > window->counters.threads_peak)
+        window->counters.threads_peak = count;
 }
 
 void watch_stop_reading(struct watch *watch)
@@ -714,13 +1001,11 @@ void watch_stop_reading(struct watch *watch)
 
 void watch_settle(struct watch *watch, struct stacks *stacks, struct account_book *book, struct window *window)
 {
-    struct look look = {watch, stacks, book, window};
+    struct look look = look_begin(watch, stacks, book, window);
     codes_drain();
-    for (uint32_t i = 0; i < RECORDS_MAX; i++) {
-        struct watched *watched = watch->by_record[i];
+    for (uint32_t i = 0; i < watch->draw.count; i++) {
+        struct watched *watched = watch->by_record[watch->draw.order[i]];
         uint64_t cpu;
-        if (!watched)
-            continue;
         drain(&look, watched, true);
         if (clock_thread(watched->record->tid, &cpu))
             account_look(&watched->account, clock_now(), cpu);
@@ -731,32 +1016,29 @@ void watch_settle(struct watch *watch, struct stacks *stacks, struct account_boo
 
 void watch_forget_stacks(struct watch *watch)
 {
-    for (uint32_t i = 0; i < RECORDS_MAX; i++) {
-        if (watch->by_record[i]) {
-            watch->by_record[i]->last = watch->by_record[i]->stood_in = watch->by_record[i]->driver = PROFILE_ROOT;
-            watch->by_record[i]->last_stands = watch->by_record[i]->stood = false;
-            memset(watch->by_record[i]->waits, 0, sizeof watch->by_record[i]->waits);
-        }
+    for (uint32_t i = 0; i < watch->draw.count; i++) {
+        struct watched *watched = watch->by_record[watch->draw.order[i]];
+        watched->last = watched->stood_in = watched->driver = PROFILE_ROOT;
+        watched->last_stands = watched->stood = false;
+        memset(watched->waits, 0, sizeof watched->waits);
     }
+    for (uint32_t i = 0; i < watch->list_count; i++)
+        watch->list[i].driver = PROFILE_ROOT;
 }
 
 void watch_disarm(struct watch *watch)
 {
-    for (uint32_t i = 0; i < RECORDS_MAX; i++)
-        if (watch->by_record[i])
-            tick_disarm(watch->by_record[i]->record);
+    timer_drop(watch->sum_timer);
+    watch->sum_timer = -1;
+    for (uint32_t i = 0; i < watch->draw.count; i++)
+        tick_disarm(watch->by_record[watch->draw.order[i]]->record);
 }
 
+/* Somebody who was not looked at may have run: then no sum of clocks is what it was before. */
 uint32_t watch_list(struct watch *watch, const struct tasks_thread **threads)
 {
-    uint32_t count = 0;
-    mem_grow((void **)&watch->listed, &watch->listed_room, watch->count, FIRST_LISTED, sizeof *watch->listed); /* else some are left out */
-    for (uint32_t i = 0; i < threads_high() && i < RECORDS_MAX && count < watch->listed_room; i++) {
-        const struct watched *watched = watch->by_record[i];
-        if (watched && watched->tstate && watched->seen == watch->tick)
-            watch->listed[count++] = (struct tasks_thread){watched->tstate, watched->interp, watched->account.looked_cpu, watched->driver, watched->driver_sure,
-                                                            watched->last_stands && watched->last_cpu == watched->account.looked_cpu};
-    }
-    *threads = watch->listed;
-    return count;
+    if (watch->list_count)
+        watch->list[0].cpu = watch->by_record[watch->list_record[0]]->account.looked_cpu + watch->unproven;
+    *threads = watch->list;
+    return watch->list_count;
 }

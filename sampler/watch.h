@@ -13,6 +13,17 @@
  * two periods without one (the kernel looks at CPU timers on its own tick only)
  * or has no ticks at all: then it is read from outside while it runs.
  *
+ * Of more than max_threads a tick looks at some only (sampler/draw.h), and what it has no
+ * time for it leaves to the next one. The choice is made before anything is read: of the
+ * others not even the clock is. A look has the time since that thread's last look, half
+ * for where it stood then and half for where it stands now (sampler/account.h), so sums
+ * stay and shares are unbiased, as chance alone chooses the moments. What a thread has to
+ * say itself, it says by a mark (hooks/threads.h), and is attended to in the next tick
+ * whether it was drawn or not: its birth, its end, and its CPU ticks, before its ring is
+ * full; no stack is read for that. New thread states stand at the front of their lists
+ * and are seen in every tick; all are gone through so often that it comes to a fixed
+ * number a tick. So a tick costs what it looks at, and a few nanoseconds a thread.
+ *
  * Runs in: [sampler].
  */
 #ifndef APROF_SAMPLER_WATCH_H
@@ -29,6 +40,7 @@
 struct watch_options {
     const struct py_target *target;
     uint32_t depth;
+    uint32_t max_threads; /* looked at in one tick; 0: all */
     uint64_t period_ns;   /* of CPU ticks, as the kernel can give them */
     bool signals;         /* CPU ticks at all */
     bool clock_precise;   /* thread CPU clocks prove that a thread stood still */
@@ -58,7 +70,9 @@ void watch_disarm(struct watch *watch);
 
 uint32_t watch_count(const struct watch *watch);
 
-/* The threads that have a thread state, as the last tick left them. They stay where they are until the next call. */
+/* The threads that have a thread state, as their last look left them; valid until the next tick. Of
+ * those that were not looked at in the last tick nothing is said to stand or to be sure, and the sum
+ * of all clocks differs from any before, unless nobody can have run Python since the tick before. */
 uint32_t watch_list(struct watch *watch, const struct tasks_thread **threads);
 
 #endif

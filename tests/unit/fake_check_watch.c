@@ -12,6 +12,7 @@
 #include "hooks/clock.h"
 #include "hooks/mem.h"
 #include "hooks/real.h"
+#include "hooks/task.h"
 #include "hooks/threads.h"
 #include "tests/unit/fake_births.h"
 #include "tests/unit/fake_thread.h"
@@ -20,7 +21,7 @@
 #define GIL 0x62000000u
 #define STATE(i) (0x61000000u + 0x1000u * (unsigned)(i))
 #define FRAME(i) (0x53000000u + 0x1000u * (unsigned)(i))
-#define CODE(i) (0x52000000u + 0x100000u * (unsigned)(i))
+#define CODE(i) (0x70000000u + 0x100000u * (unsigned)(i))
 #define ENTRY 0x54000000u
 #define MINOR 13
 #define MS 1000000u
@@ -34,11 +35,13 @@ static struct stacks stacks;
 static struct account_book book;
 static struct window window;
 static struct watch *watch;
+static uint32_t max_threads;
 
 /* --- threads that exist --- */
 
+#define MANY 300
 static _Atomic int stop, ready;
-static _Atomic pid_t tid_of[4];
+static _Atomic pid_t tid_of[MANY];
 
 static void *stand_still(void *number)
 {
@@ -49,12 +52,25 @@ static void *stand_still(void *number)
     return NULL;
 }
 
+static void *stand_for_good(void *number)
+{
+    tid_of[(intptr_t)number] = gettid();
+    ready++;
+    for (;;)
+        pause();
+    return NULL;
+}
+
+static uint64_t stood_ns; /* as its thread knows it */
+
 static void *stand_briefly(void *number)
 {
+    uint64_t began = clock_now();
     tid_of[(intptr_t)number] = gettid();
     ready++;
     while (!stop)
         usleep(1000);
+    stood_ns = clock_now() - began;
     return NULL;
 }
 
@@ -137,7 +153,7 @@ static void begin_with_target(bool of_the_interpreter)
     book = (struct account_book){.profile = stacks.profile, .metrics = 1u << METRIC_CPU | 1u << METRIC_WALL,
                                  .unseen_cpu = profile_intern(stacks.profile, "[unseen cpu]", 12, 0),
                                  .unseen_wall = profile_intern(stacks.profile, "[unseen wall]", 13, 0)};
-    struct watch_options options = {.target = &target, .depth = 16, .period_ns = 10 * MS, .clock_precise = true};
+    struct watch_options options = {.target = &target, .depth = 16, .max_threads = max_threads, .period_ns = 10 * MS, .clock_precise = true};
     watch = watch_new(&options, clock_now());
     ck_assert_ptr_nonnull(watch);
 }
@@ -418,7 +434,7 @@ END_TEST
 START_TEST(many_threads_come_and_go)
 {
     begin(true);
-    uint64_t lived = 0;
+    uint64_t lived = 0, stood = 0;
     interpreter(0);
     for (int round = 0; round < 40; round++) {
         stop = 0;
@@ -430,12 +446,13 @@ START_TEST(many_threads_come_and_go)
         interpreter(0);
         end_thread(thread);
         lived += ended.after - born.before;
+        stood += stood_ns;
     }
     tick();
     settle();
     ck_assert_uint_eq(watch_count(watch), 0);
     ck_assert_uint_le(total(METRIC_WALL), lived);
-    ck_assert_uint_ge(total(METRIC_WALL), lived / 2);
+    ck_assert_uint_ge(total(METRIC_WALL) + ROUNDING, stood);
     size_t used = mem_used();
     watch_free(watch);
     ck_assert_uint_lt(mem_used(), used);
@@ -457,6 +474,210 @@ START_TEST(nothing_is_read_after_the_end_of_reading)
     ck_assert_uint_eq(watch_count(watch), 1);
     settle();
     ck_assert_uint_ge(total(METRIC_WALL), 3 * MS);
+}
+END_TEST
+
+/* --- more threads than a tick looks at --- */
+
+/* They all stand still, each in a function of its own, the newest state first. */
+static void begin_many(int count, uint32_t most)
+{
+    static char names[MANY][16];
+    max_threads = most;
+    begin(true);
+    interpreter(STATE(count - 1));
+    for (int i = 0; i < count; i++) {
+        start_thread(stand_for_good, i);
+        snprintf(names[i], sizeof names[i], "wait_%d", i);
+        state(i, tid_of[i], i ? STATE(i - 1) : 0, function(i, names[i]));
+    }
+    for (int i = 0; i < count; i++)
+        while (task_is_runnable(tid_of[i]))
+            usleep(100);
+}
+
+static uint64_t wall_of_number(int i)
+{
+    char name[16];
+    snprintf(name, sizeof name, "wait_%d", i);
+    return wall_of(name);
+}
+
+/* 40 threads, 8 a tick: in five ticks each was looked at once, and all time is booked. */
+START_TEST(more_threads_than_a_tick_looks_at_come_in_turn)
+{
+    begin_many(40, 8);
+    for (int i = 0; i < 20; i++) {
+        tick();
+        usleep(1000);
+        ck_assert_uint_eq(window.counters.thread_reads, 8 * (uint64_t)(i + 1));
+        ck_assert_uint_eq(window.counters.threads_left, 32 * (uint64_t)(i + 1));
+        int seen = 0;
+        for (int n = 0; n < 40; n++)
+            seen += wall_of_number(n) > 0;
+        ck_assert_int_eq(seen, i < 4 ? 8 * (i + 1) : 40); /* they stand still, for certain */
+    }
+    ck_assert_uint_eq(window.counters.limits[LIMIT_threads], 20);
+    ck_assert_uint_eq(window.counters.limits[LIMIT_tick_deadline], 0);
+    ck_assert_uint_eq(window.counters.threads_peak, 40);
+    ck_assert_uint_eq(watch_count(watch), 40);
+    settle();
+    uint64_t least = wall_of_number(39), most = wall_of_number(0);
+    ck_assert_uint_ge(least + MS, ticked.before - born.after); /* less its CPU time */
+    ck_assert_uint_ge(most, least);
+    ck_assert_uint_le(total(METRIC_WALL), 40 * most + 40 * MS);
+    ck_assert_uint_ge(total(METRIC_WALL), 40 * least);
+}
+END_TEST
+
+/* Only those that are looked at are read: of 40 threads with a frame of their own each. */
+static unsigned long reads[40];
+
+static void count_reads(uintptr_t address, size_t length)
+{
+    for (unsigned i = 0; i < 40; i++)
+        reads[i] += address >= FRAME(i) && address < FRAME(i + 1);
+}
+
+START_TEST(the_others_are_not_read)
+{
+    begin_many(40, 8);
+    fake_on_read(count_reads);
+    for (int i = 0; i < 5; i++) {
+        tick();
+        int found = 0;
+        for (int n = 0; n < 40; n++)
+            found += reads[n] > 0;
+        ck_assert_int_eq(found, 8 * (i + 1));
+    }
+    fake_on_read(NULL);
+}
+END_TEST
+
+START_TEST(what_ends_unlooked_at_is_taken)
+{
+    pthread_t thread;
+    begin_many(40, 1);
+    for (int i = 0; i < 3; i++)
+        tick();
+    thread = start_thread(stand_briefly, 40);
+    state(40, tid_of[40], STATE(39), function(40, "brief"));
+    interpreter(STATE(40));
+    tick();
+    ck_assert_uint_eq(watch_count(watch), 41);
+    usleep(5000);
+    interpreter(STATE(39));
+    end_thread(thread);
+    uint64_t before = total(METRIC_WALL);
+    tick();
+    ck_assert_uint_eq(watch_count(watch), 40);
+    ck_assert_uint_ge(total(METRIC_WALL) - before + ROUNDING, 5 * MS);
+    ck_assert_uint_eq(window.counters.threads_peak, 41);
+}
+END_TEST
+
+/* What was added for a thread whose time is not known to be its own anywhere: none. */
+static uint64_t sum_of_clocks(void)
+{
+    const struct tasks_thread *threads;
+    uint64_t sum = 0;
+    uint32_t count = watch_list(watch, &threads);
+    for (uint32_t i = 0; i < count; i++)
+        sum += threads[i].cpu;
+    return sum;
+}
+
+static uint32_t standing(void)
+{
+    const struct tasks_thread *threads;
+    uint32_t count = watch_list(watch, &threads), sum = 0;
+    for (uint32_t i = 0; i < count; i++)
+        sum += threads[i].stands;
+    return sum;
+}
+
+static void gil_taken_by(uintptr_t state)
+{
+    struct fake gil = fake_new(GIL, 64);
+    fake_put_word(&gil, target.layout.gil_last_holder, state);
+    fake_place(&gil);
+}
+
+/* Nobody says that nothing ran while it does not know. */
+START_TEST(clocks_add_up_to_what_they_did_only_if_nobody_ran)
+{
+    begin_many(40, 8);
+    gil_taken_by(0); /* nobody knows who */
+    uint64_t before = sum_of_clocks();
+    for (int i = 0; i < 12; i++) {
+        tick();
+        ck_assert_uint_gt(sum_of_clocks(), before);
+        before = sum_of_clocks();
+        ck_assert_uint_le(standing(), 8);
+    }
+    gil_taken_by(STATE(7)); /* who stands still */
+    tick();
+    before = sum_of_clocks();
+    for (int i = 0; i < 12; i++) {
+        tick();
+        ck_assert_uint_eq(sum_of_clocks(), before);
+    }
+    ck_assert_uint_eq(standing(), 40);
+    gil_taken_by(STATE(8));
+    tick();
+    ck_assert_uint_gt(sum_of_clocks(), before);
+    ck_assert_uint_le(standing(), 8);
+    state(8, getpid(), STATE(7), function(8, "runs")); /* whose clock goes on */
+    tick();
+    before = sum_of_clocks();
+    tick();
+    ck_assert_uint_gt(sum_of_clocks(), before);
+}
+END_TEST
+
+/* All thread states are gone through now and then only, but new ones are seen at once. */
+START_TEST(of_hundreds_the_newest_are_found_at_once)
+{
+    begin_many(MANY - 1, 64);
+    tick();
+    ck_assert_uint_eq(watch_count(watch), MANY - 1);
+    unsigned long reads_whole = 0, reads_short = ~0ul;
+    for (int i = 0; i < 12; i++)
+        tick(); /* until their stacks are known, and need not be read */
+    for (int i = 0; i < 12; i++) {
+        unsigned long before = fake_reads();
+        tick();
+        unsigned long took = fake_reads() - before;
+        reads_whole = took > reads_whole ? took : reads_whole;
+        reads_short = took < reads_short ? took : reads_short;
+    }
+    ck_assert_uint_gt(reads_whole, 3 * reads_short);
+    for (int i = 0; i < 3; i++) { /* in each of them a walk through all meets another tick */
+        state(MANY - 1, getpid(), STATE(MANY - 2), function(MANY - 1, "new"));
+        interpreter(STATE(MANY - 1));
+        tick();
+        ck_assert_uint_eq(watch_count(watch), MANY);
+        interpreter(STATE(MANY - 2));
+        for (int more = 0; more < 3; more++)
+            tick();
+        ck_assert_uint_eq(watch_count(watch), MANY - 1);
+    }
+}
+END_TEST
+
+/* One whose state is another thread's by now is found out when it is to be read. */
+START_TEST(of_hundreds_none_is_read_in_anothers_place)
+{
+    begin_many(MANY - 1, 0);
+    tick();
+    tick();
+    watch_forget_stacks(watch); /* so that all are read anew */
+    state(5, tid_of[6], STATE(4), function(5, "other"));
+    interpreter(STATE(MANY - 2));
+    tick();
+    tick();
+    ck_assert_uint_eq(wall_of("other"), 0);
+    ck_assert_uint_gt(wall_of_number(6), 0);
 }
 END_TEST
 
@@ -562,6 +783,9 @@ Suite *suite_watch(void)
         a_thread_whose_state_comes_back_is_booked_once, a_broken_list_loses_nobody,
         a_state_that_is_another_threads_by_now_is_not_read, a_life_between_two_ticks,
         a_thread_of_c_counts_from_the_first_sight_of_its_state, many_threads_come_and_go, nothing_is_read_after_the_end_of_reading,
+        more_threads_than_a_tick_looks_at_come_in_turn, the_others_are_not_read, what_ends_unlooked_at_is_taken,
+        clocks_add_up_to_what_they_did_only_if_nobody_ran, of_hundreds_the_newest_are_found_at_once,
+        of_hundreds_none_is_read_in_anothers_place,
         a_task_gets_the_time_of_its_thread, the_same_frames_without_a_task, overflow_has_no_twin,
     };
     Suite *suite = suite_create("watch");
