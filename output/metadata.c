@@ -257,6 +257,15 @@ static void put_budget(struct json *json, const struct budget_counters *budget)
     put_close(json, "}");
 }
 
+static void put_thread_reads(struct json *json, const struct counters *counters)
+{
+    put_key(json, "thread_reads");
+    put_open(json, "{");
+    key_number(json, "taken", counters->thread_reads);
+    key_number(json, "left", counters->threads_left);
+    put_close(json, "}");
+}
+
 static void put_loops(struct json *json, const struct metadata *metadata)
 {
     put_key(json, "loops");
@@ -282,6 +291,8 @@ static void put_counts(struct json *json, const struct metadata *metadata)
     key_number(json, "threads_peak", counters->threads_peak);
     key_number(json, "tasks_peak", counters->tasks_peak);
     key_number(json, "tasks_skipped", counters->tasks_skipped);
+    if (counters->threads_left)
+        put_thread_reads(json, counters);
     if (counters->task_ticks + counters->task_repeats)
         put_task_ticks(json, counters);
     key_number(json, "children_without_sample", metadata->children_without_sample);

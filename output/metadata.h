@@ -13,8 +13,10 @@
  *
  * A string that is not UTF-8 has U+FFFD for what is wrong with it. settings maps
  * names to strings; reader: "copy" or "syscall"; ended: one word of
- * SPOOL_ENDED_WORDS. Once there were ticks over asyncio tasks, "task_ticks"
- * {read,repeated,tasks,postponed,cpu_us} comes after tasks_skipped: ticks that read
+ * SPOOL_ENDED_WORDS. Where ticks did not read all threads (APROF_MAX_THREADS), "thread_reads"
+ * {taken,left} comes after tasks_skipped: threads that they read, and that they left for
+ * later ones, whose readings have the time of both. Once there were ticks over asyncio tasks, "task_ticks"
+ * {read,repeated,tasks,postponed,cpu_us} comes behind it: ticks that read
  * them, ticks that repeated the one before since nothing had run, tasks read in all,
  * those of them whose time comes with the next reading since they changed meanwhile,
  * and CPU of sampler_cpu_us that this took. budget: what sampling might have used

@@ -100,6 +100,12 @@ static void budget_add(struct quality *quality, const json_t *budget)
         quality->budget.rate_least = rate;
 }
 
+static void thread_reads_add(struct quality *quality, const json_t *reads)
+{
+    quality->thread_reads.taken += number(reads, "taken");
+    quality->thread_reads.left += number(reads, "left");
+}
+
 static void task_ticks_add(struct quality *quality, const json_t *ticks)
 {
     quality->task_ticks.read += number(ticks, "read");
@@ -171,9 +177,12 @@ static void window_add(struct quality *quality, const struct reader_window *wind
     sum_object(quality->dropped, json_object_get(metadata, "dropped"));
     sum_object(quality->limits, json_object_get(metadata, "limits"));
     quality->tasks_skipped += number(metadata, "tasks_skipped");
+    thread_reads_add(quality, json_object_get(metadata, "thread_reads"));
     task_ticks_add(quality, json_object_get(metadata, "task_ticks"));
     if (number(metadata, "tasks_peak") > quality->tasks_peak)
         quality->tasks_peak = number(metadata, "tasks_peak");
+    if (number(metadata, "threads_peak") > quality->threads_peak)
+        quality->threads_peak = number(metadata, "threads_peak");
     quality->cpu_unseen_us += number(metadata, "cpu_unseen_us");
     quality->cpu_spread_us += number(metadata, "cpu_spread_us");
     quality->sampler_cpu_us += number(metadata, "sampler_cpu_us");

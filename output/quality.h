@@ -52,6 +52,10 @@ struct quality {
         uint64_t cpu_us;
     } task_ticks;               /* all 0: there were none, or the library was too old to say */
     uint64_t tasks_peak;        /* of the process that had most */
+    uint64_t threads_peak;      /* the same */
+    struct {
+        uint64_t taken, left;   /* threads that ticks read, and left for later ones; 0: all were read */
+    } thread_reads;
     uint64_t cpu_unseen_us, cpu_spread_us;
     uint64_t sampler_cpu_us, handler_us, process_cpu_us;
     struct {

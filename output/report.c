@@ -336,6 +336,19 @@ static void print_lost(const struct quality *quality)
     sentence_end(&kept);
 }
 
+/* Only where some were left for later. */
+static void print_threads(const struct quality *quality)
+{
+    char share[HUMAN_SIZE];
+    struct sentence line = { .label = "threads", .between = ", " };
+    uint64_t all = quality->thread_reads.taken + quality->thread_reads.left;
+    if (!quality->thread_reads.left)
+        return;
+    sentence_add(&line, "%" PRIu64 " at peak%s", quality->threads_peak, quality->processes_count > 1 ? " in one process" : "");
+    sentence_add(&line, "%s of them read at a tick, the others at a later one", human_share(share, (double)quality->thread_reads.taken, (double)all));
+    sentence_end(&line);
+}
+
 static void print_tasks(const struct quality *quality)
 {
     char share[HUMAN_SIZE], time[HUMAN_SIZE];
@@ -419,6 +432,7 @@ static void print_quality(const struct report *report)
     if (quality->windows > quality->windows_without_metadata) {
         print_rate(quality);
         print_lost(quality);
+        print_threads(quality);
         print_tasks(quality);
         print_unseen(quality);
         print_limits(quality);
@@ -620,6 +634,7 @@ static json_t *json_quality(const struct report *report)
         { "samples", quality->samples },
         { "lost", quality->lost },
         { "tasks_skipped", quality->tasks_skipped },
+        { "threads_peak", quality->threads_peak },
         { "tasks_peak", quality->tasks_peak },
         { "children_without_sample", quality->children_without_sample },
         { "cpu_unseen_us", quality->cpu_unseen_us },
@@ -646,6 +661,10 @@ static json_t *json_quality(const struct report *report)
         { "postponed", quality->task_ticks.postponed },
         { "cpu_us", quality->task_ticks.cpu_us },
     };
+    const struct document_count thread_reads[] = {
+        { "taken", quality->thread_reads.taken },
+        { "left", quality->thread_reads.left },
+    };
     const struct document_count ticks[] = {
         { "due", quality->ticks_due },
         { "taken", quality->ticks_taken },
@@ -657,12 +676,15 @@ static json_t *json_quality(const struct report *report)
         { "quickened", quality->budget.quickened },
         { "ceilings", quality->budget.ceilings },
     };
-    json_t *object = json_object(), *ticks_object = json_object(), *task_ticks_object = json_object(), *budget_object = json_object();
+    json_t *object = json_object(), *ticks_object = json_object(), *task_ticks_object = json_object(), *thread_reads_object = json_object();
+    json_t *budget_object = json_object();
     document_counts(object, pairs, sizeof pairs / sizeof *pairs);
     document_counts(ticks_object, ticks, sizeof ticks / sizeof *ticks);
     json_object_set_new(object, "ticks", ticks_object);
     document_counts(task_ticks_object, task_ticks, sizeof task_ticks / sizeof *task_ticks);
     json_object_set_new(object, "task_ticks", task_ticks_object);
+    document_counts(thread_reads_object, thread_reads, sizeof thread_reads / sizeof *thread_reads);
+    json_object_set_new(object, "thread_reads", thread_reads_object);
     json_object_set_new(object, "rate", json_pack("{sf sf sf}", "asked_least", quality->asked_least, "asked_most",
                                                   quality->asked_most, "got", quality->got));
     document_counts(budget_object, budget, sizeof budget / sizeof *budget);

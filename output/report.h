@@ -12,6 +12,7 @@
  *              lost dropped{REASON:n} limits{LIMIT:n} tasks_skipped
  *              children_without_sample cpu_unseen_us cpu_spread_us
  *              sampler_cpu_us handler_us process_cpu_us own_cost_percent
+ *              threads_peak thread_reads{taken,left}
  *              tasks_peak task_ticks{read,repeated,tasks,postponed,cpu_us}
  *              windows_by_syscall windows_coarse_clock
  *              files lines lines_bad tails repeated unfinished folders

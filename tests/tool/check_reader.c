@@ -470,6 +470,22 @@ START_TEST(quality_sums_ticks_over_tasks)
 }
 END_TEST
 
+START_TEST(quality_sums_readings_of_threads)
+{
+    put(STEM "000000.json", "{\"threads_peak\": 300, \"thread_reads\": {\"taken\": 600, \"left\": 2400}}");
+    put(STEM "000001.json", "{\"threads_peak\": 70, \"thread_reads\": {\"taken\": 35, \"left\": 35}}");
+    put(STEM "000002.json", "{\"threads_peak\": 8}"); /* all were read */
+    put(STEM "000003.json", "{\"thread_reads\": 7}");
+    struct reader *reader = reader_at(directory);
+    struct quality *quality = quality_new(reader);
+    ck_assert_uint_eq(quality->threads_peak, 300);
+    ck_assert_uint_eq(quality->thread_reads.taken, 635);
+    ck_assert_uint_eq(quality->thread_reads.left, 2435);
+    quality_free(quality);
+    reader_free(reader);
+}
+END_TEST
+
 START_TEST(quality_survives_metadata_of_wrong_types)
 {
     put(STEM "000000.json", "{\"schema\": 1, \"ticks\": [], \"dropped\": {\"torn\": \"x\", \"new\": 2, \"creator_unknown\": 5}, \"loops\": {},"
@@ -613,6 +629,7 @@ static Suite *reader_suite(void)
     tcase_add_test(files, recursion_counts_once_a_stack);
     tcase_add_test(files, stacks_differ_by_functions_not_by_lines);
     tcase_add_test(files, quality_sums_ticks_over_tasks);
+    tcase_add_test(files, quality_sums_readings_of_threads);
     tcase_add_test(files, quality_survives_metadata_of_wrong_types);
     tcase_add_test(files, reading_while_windows_are_sealed);
     suite_add_tcase(suite, plain);

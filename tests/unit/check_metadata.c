@@ -138,6 +138,17 @@ START_TEST(what_is_only_sometimes_so_is_shown_then)
     json_t *object = object_of(&metadata);
     ck_assert(json_is_true(json_object_get(object, "paused")));
     ck_assert_str_eq(json_string_value(json_object_get(object, "clock")), "coarse");
+    ck_assert_ptr_null(json_object_get(object, "thread_reads"));
+    json_decref(object);
+    metadata.counters.thread_reads = 600; /* all of them, then not all */
+    object = object_of(&metadata);
+    ck_assert_ptr_null(json_object_get(object, "thread_reads"));
+    json_decref(object);
+    metadata.counters.threads_left = 2400;
+    object = object_of(&metadata);
+    json_t *reads = json_object_get(object, "thread_reads");
+    ck_assert_int_eq(json_integer_value(json_object_get(reads, "taken")), 600);
+    ck_assert_int_eq(json_integer_value(json_object_get(reads, "left")), 2400);
     json_decref(object);
 }
 END_TEST
