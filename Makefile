@@ -42,7 +42,7 @@ CFLAGS    += $(SANITIZE)
 OUTPUT_LIB := output/spool.c output/farewell.c output/place.c output/live.c output/lines.c output/sealing.c output/bound.c output/evict.c output/trouble.c output/buffer.c output/metadata.c output/spool_format.c
 LIB_SRC  := $(filter-out preload/settings_main.c,$(wildcard preload/*.c)) $(wildcard hooks/*.c sampler/*.c sampler/cpython/*.c) $(wildcard $(OUTPUT_LIB))
 TOOL_SRC := $(filter-out $(OUTPUT_LIB),$(wildcard output/*.c)) output/spool_format.c
-TOOL_LIBS := -ljansson
+TOOL_LIBS := -ljansson -lm
 LIB_OBJ  := $(LIB_SRC:%.c=$(B)/lib/%.o)
 TOOL_OBJ := $(TOOL_SRC:%.c=$(B)/tool/%.o) $(B)/tool/output/template.o
 

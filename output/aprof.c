@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "output/diff.h"
 #include "output/flame.h"
 #include "output/report.h"
 #include "output/supervise.h"
@@ -24,6 +25,7 @@ struct command {
 static const struct command commands[] = {
     { "report", "how good the profile is, and the top functions or stacks", report_help, report_main },
     { "flame", "a flame graph as one HTML file", flame_help, flame_main },
+    { "diff", "which functions' shares have changed; fails if they grew (for CI)", diff_help, diff_main },
     { "supervise", "runs a command, reports when it has ended (for aprof-run)", NULL, supervise_main },
     { "help", "this text, or that of a COMMAND", NULL, help_main },
     { "version", "the version of this program", NULL, version_main },
@@ -55,9 +57,11 @@ static void help_print(void)
          "\n"
          "EXIT STATUS\n"
          "    0  fine\n"
+         "    1  diff --fail-over: a function has grown\n"
          "    2  wrong usage\n"
          "    3  nothing to report\n"
-         "    4  some input could not be read");
+         "    4  some input could not be read\n"
+         "    5  diff: too few samples to decide");
 }
 
 static int unknown(const char *name)

@@ -671,24 +671,48 @@ static bool is_overtaken(const struct reader *reader, size_t at, uint32_t metric
     return false;
 }
 
+/* Its file in that window; NULL when there is none, or it is a level that a later
+ * window says again. */
+static struct source *source_to_read(const struct reader *reader, size_t at, const char *metric, uint32_t number)
+{
+    struct source *source = number == NAMES_NONE ? NULL : source_find(reader->windows[at], number);
+    return source && kind_of(metric)->is_level && is_overtaken(reader, at, number) ? NULL : source;
+}
+
+static int windows_walk(struct reader *reader, size_t from, size_t to, struct walk *walk)
+{
+    uint32_t number = names_find(reader->metrics, walk->line.metric, strlen(walk->line.metric));
+    int result = 0;
+    walk->reader = reader;
+    walk->room = READ_BYTES;
+    walk->buffer = tool_alloc(walk->room, 1);
+    for (size_t at = from; !result && at < to; at++) {
+        struct source *source = source_to_read(reader, at, walk->line.metric, number);
+        walk->line.window = &reader->windows[at]->shown;
+        if (source)
+            result = source_walk(walk, source);
+    }
+    free(walk->buffer);
+    return result;
+}
+
 int reader_each(struct reader *reader, const char *metric, int (*line)(void *context, const struct reader_line *line),
                 void *context)
 {
-    uint32_t number = names_find(reader->metrics, metric, strlen(metric));
-    if (number == NAMES_NONE)
-        return 0;
-    struct walk walk = { .reader = reader, .line.metric = metric, .call = line, .context = context, .room = READ_BYTES };
-    walk.buffer = tool_alloc(walk.room, 1);
-    int result = 0;
-    for (size_t at = 0; !result && at < reader->count; at++) {
-        struct source *source = source_find(reader->windows[at], number);
-        if (!source || (kind_of(metric)->is_level && is_overtaken(reader, at, number)))
-            continue;
-        walk.line.window = &reader->windows[at]->shown;
-        result = source_walk(&walk, source);
-    }
-    free(walk.buffer);
-    return result;
+    struct walk walk = { .line.metric = metric, .call = line, .context = context };
+    return windows_walk(reader, 0, reader->count, &walk);
+}
+
+int reader_window_each(struct reader *reader, uint32_t index, const char *metric,
+                       int (*line)(void *context, const struct reader_line *line), void *context)
+{
+    struct walk walk = { .line.metric = metric, .call = line, .context = context };
+    return windows_walk(reader, index, index + 1, &walk);
+}
+
+bool reader_window_has(const struct reader *reader, uint32_t index, const char *metric)
+{
+    return source_to_read(reader, index, metric, names_find(reader->metrics, metric, strlen(metric)));
 }
 
 uint32_t reader_failures(const struct reader *reader)

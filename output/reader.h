@@ -83,6 +83,11 @@ const char *reader_metric(const struct reader *reader, uint32_t index);
 int reader_each(struct reader *reader, const char *metric, int (*line)(void *context, const struct reader_line *line),
                 void *context);
 
+/* The same of one window; whether it has that metric at all. */
+int reader_window_each(struct reader *reader, uint32_t index, const char *metric,
+                       int (*line)(void *context, const struct reader_line *line), void *context);
+bool reader_window_has(const struct reader *reader, uint32_t index, const char *metric);
+
 /* Paths or files that could not be read. */
 uint32_t reader_failures(const struct reader *reader);
 /* Grows with each reader_each. */

@@ -18,6 +18,14 @@
  * row's total. */
 struct sums {
     uint64_t self, total, seen;
+    uint32_t block; /* the last one that touched it; counted from 1 */
+};
+
+/* What a row had when its last block ended, and its blocks' squares. Apart from
+ * sums, which each frame of each stack goes to. */
+struct spread {
+    uint64_t self, total;
+    struct tally_blocks self_blocks, total_blocks;
 };
 
 struct tally {
@@ -32,6 +40,13 @@ struct tally {
     struct sums *sums;   /* one a row: a key, or a path */
     size_t sums_room;
     uint64_t stacks, sum;
+    struct spread *spreads; /* ... as many as rows when the last block ended */
+    size_t spreads_count, spreads_room;
+    uint32_t *touched;      /* rows of the block that is being read */
+    size_t touched_count, touched_room;
+    uint32_t block, blocks_count;
+    uint64_t block_sum;     /* what the blocks before it have */
+    double blocks_squares;
     uint32_t process, process_row; /* TALLY_PROCESS: of the last stack */
     struct tally_row *rows;
 };
@@ -55,6 +70,7 @@ struct tally *tally_new(enum tally_by by)
 {
     struct tally *tally = tool_alloc(1, sizeof *tally);
     tally->by = by;
+    tally->block = 1;
     tally->frames = names_new();
     tally->keys = names_new();
     tally->paths = names_new();
@@ -71,6 +87,8 @@ void tally_free(struct tally *tally)
     free(tally->path);
     free(tally->row_of_frame);
     free(tally->sums);
+    free(tally->spreads);
+    free(tally->touched);
     free(tally->rows);
     free(tally);
 }
@@ -135,6 +153,13 @@ static uint32_t row_of_path(struct tally *tally, size_t depth)
     return row;
 }
 
+static void row_touch(struct tally *tally, uint32_t row)
+{
+    tally->sums[row].block = tally->block;
+    tally->touched = tool_grow(tally->touched, tally->touched_count, &tally->touched_room, sizeof *tally->touched);
+    tally->touched[tally->touched_count++] = row;
+}
+
 static void row_see(struct tally *tally, uint32_t row, uint64_t count)
 {
     struct sums *sums = &tally->sums[row];
@@ -142,6 +167,8 @@ static void row_see(struct tally *tally, uint32_t row, uint64_t count)
         return;
     sums->seen = tally->stacks;
     sums->total += count;
+    if (sums->block != tally->block)
+        row_touch(tally, row);
 }
 
 #define NO_FRAME SIZE_MAX
@@ -188,6 +215,52 @@ int tally_line(void *context, const struct reader_line *line)
     }
     tally->sums[row].self += line->count;
     return 0;
+}
+
+static void blocks_add(struct tally_blocks *blocks, uint64_t *before, uint64_t now, double whole)
+{
+    double part = (double)(now - *before);
+    blocks->squares += part * part;
+    blocks->cross += part * whole;
+    *before = now;
+}
+
+static struct spread *spread_of(struct tally *tally, uint32_t row)
+{
+    while (tally->spreads_count <= row) {
+        tally->spreads = tool_grow(tally->spreads, tally->spreads_count, &tally->spreads_room, sizeof *tally->spreads);
+        tally->spreads[tally->spreads_count++] = (struct spread){ 0 };
+    }
+    return &tally->spreads[row];
+}
+
+bool tally_block_end(struct tally *tally)
+{
+    double whole = (double)(tally->sum - tally->block_sum);
+    if (tally->sum == tally->block_sum)
+        return false;
+    for (size_t at = 0; at < tally->touched_count; at++) {
+        uint32_t row = tally->touched[at];
+        struct spread *spread = spread_of(tally, row);
+        blocks_add(&spread->self_blocks, &spread->self, tally->sums[row].self, whole);
+        blocks_add(&spread->total_blocks, &spread->total, tally->sums[row].total, whole);
+    }
+    tally->touched_count = 0;
+    tally->block++;
+    tally->blocks_count++;
+    tally->block_sum = tally->sum;
+    tally->blocks_squares += whole * whole;
+    return true;
+}
+
+uint32_t tally_blocks_count(const struct tally *tally)
+{
+    return tally->blocks_count;
+}
+
+double tally_blocks_squares(const struct tally *tally)
+{
+    return tally->blocks_squares;
 }
 
 uint64_t tally_sum(const struct tally *tally)
@@ -252,6 +325,10 @@ static struct tally_row row_show(const struct tally *tally, uint32_t row)
     const struct sums *sums = &tally->sums[row];
     struct tally_row shown = { .self = sums->self, .total = sums->total };
     size_t size;
+    if (row < tally->spreads_count) {
+        shown.self_blocks = tally->spreads[row].self_blocks;
+        shown.total_blocks = tally->spreads[row].total_blocks;
+    }
     if (tally->by == TALLY_STACK) {
         shown.stack = names_text(tally->paths, row, &size);
         shown.depth = (uint32_t)(size / sizeof(uint32_t));

@@ -6,11 +6,14 @@
  * recurs). Or to whole stacks of functions, whatever their lines; total is self
  * there.
  *
+ * What is read can be cut into blocks, for what varies from one to the next.
+ *
  * [tool] only.
  */
 #ifndef APROF_OUTPUT_TALLY_H
 #define APROF_OUTPUT_TALLY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,11 +21,18 @@
 
 enum tally_by { TALLY_FUNCTION, TALLY_LINE, TALLY_FILE, TALLY_PROCESS, TALLY_STACK };
 
+/* Of one amount of a row, over the blocks that were ended: the sums of its squares,
+ * and of its products with what the block has in all. */
+struct tally_blocks {
+    double squares, cross;
+};
+
 /* One row. Markers ("[ready]") and frames without a place have an empty place. */
 struct tally_row {
     const char *name;  /* qualname; file for TALLY_FILE; process for TALLY_PROCESS; for TALLY_STACK its last frame's */
     const char *place; /* path, path:line for TALLY_LINE, else empty */
     uint64_t self, total;
+    struct tally_blocks self_blocks, total_blocks;
     const void *stack; /* TALLY_STACK: its frames, for tally_frame; else NULL */
     uint32_t depth;
 };
@@ -41,6 +51,13 @@ const char *tally_by_name(enum tally_by by);
 
 /* As reader_each calls it; context is the tally. */
 int tally_line(void *tally, const struct reader_line *line);
+
+/* What was read since the last one, or since the start, is one block; one without
+ * any amount is none. Returns whether it was. */
+bool tally_block_end(struct tally *tally);
+/* Of the blocks that were ended: how many, and the sum of the squares of what each has in all. */
+uint32_t tally_blocks_count(const struct tally *tally);
+double tally_blocks_squares(const struct tally *tally);
 
 uint64_t tally_sum(const struct tally *tally);
 /* Rows that have any, the largest first; equal ones by the other amount, then by

@@ -17,9 +17,11 @@
 /* Exit statuses of every subcommand. */
 enum tool_status {
     TOOL_FINE = 0,
+    TOOL_GATE = 1,       /* diff: a function has grown by more than is allowed */
     TOOL_USAGE = 2,
     TOOL_NOTHING = 3,    /* input was read, and there is nothing in it to report */
     TOOL_UNREADABLE = 4, /* some input could not be read */
+    TOOL_FEW = 5,        /* diff: too few samples to decide */
 };
 
 /* One line on stderr, "aprof: " before it. Control characters in what is
