@@ -13,10 +13,12 @@
 #include <string.h>
 
 #include "output/blocks.h"
+#include "output/diff_flame.h"
 #include "output/diff_show.h"
 #include "output/human.h"
 #include "output/names.h"
 #include "output/nothing.h"
+#include "output/page.h"
 #include "output/tool.h"
 
 #define TOP_DEFAULT 10
@@ -69,6 +71,8 @@ const char diff_help[] =
     "                         limit\n"
     "    -j, --json           the same as one JSON object\n"
     "    -M, --markdown       the same for a comment in a code review\n"
+    "    -F, --flame FILE     writes a flame graph besides: widths are NEW's or BASE's,\n"
+    "                         colours what has changed\n"
     "    -t, --to             what follows is NEW\n"
     "    -h, --help           this text\n"
     "\n"
@@ -77,7 +81,8 @@ const char diff_help[] =
     "    1  a function has grown (--fail-over)\n"
     "    2  wrong usage, or no metric in common\n"
     "    3  nothing to compare\n"
-    "    4  some input could not be read (the rest is still compared)\n"
+    "    4  some input could not be read (the rest is still compared), or the flame\n"
+    "       graph not be written\n"
     "    5  too few samples to decide (--require-samples, --fail-over)\n"
     "\n"
     "EXAMPLES\n"
@@ -90,6 +95,7 @@ struct options {
     const char *metric; /* NULL: the default */
     bool has_every_metric;
     unsigned long require_samples;
+    const char *flame; /* a file; NULL: none */
     enum { AS_TEXT, AS_JSON, AS_MARKDOWN } as;
     char **words; /* paths of both sides */
     int count, to; /* to: where NEW begins; -1: not said */
@@ -149,6 +155,7 @@ static bool option_take(struct diff *diff, struct options *options, int option, 
     case 'm': good = metric_parse(options, value); break;
     case 'b': good = by_parse(diff, value); break;
     case 't': good = to_parse(options); break;
+    case 'F': options->flame = value; break;
     case 'j': options->as = AS_JSON; break;
     case 'M': options->as = AS_MARKDOWN; break;
     case 'n':
@@ -185,12 +192,12 @@ static int options_parse(struct diff *diff, struct options *options, int argc, c
         { "metric", required_argument, NULL, 'm' },    { "top", required_argument, NULL, 'n' },
         { "by", required_argument, NULL, 'b' },        { "width", required_argument, NULL, 'w' },
         { "json", no_argument, NULL, 'j' },            { "markdown", no_argument, NULL, 'M' },
-        { "to", no_argument, NULL, 't' },              { "help", no_argument, NULL, 'h' },
-        { 0 },
+        { "flame", required_argument, NULL, 'F' },     { "to", no_argument, NULL, 't' },
+        { "help", no_argument, NULL, 'h' },            { 0 },
     };
     opterr = 0;
     /* '-': paths come in their order among the options, for --to */
-    for (int option; (option = getopt_long(argc, argv, "-:f:r:m:n:b:w:jMth", long_options, NULL)) != -1;) {
+    for (int option; (option = getopt_long(argc, argv, "-:f:r:m:n:b:w:F:jMth", long_options, NULL)) != -1;) {
         if (option == 'h') {
             fputs(diff_help, stdout);
             return TOOL_FINE;
@@ -559,6 +566,8 @@ static int diff_run(struct diff *diff, const struct options *options)
     if (diff->sections_count)
         show(diff, options);
     int status = diff->gates && !few ? gate_status(diff) : TOOL_FINE;
+    if (options->flame && diff->sections_count && !diff_flame_write(diff, options->flame))
+        return TOOL_UNREADABLE;
     if (reader_failures(diff->sides[COMPARE_BASE].reader) || reader_failures(diff->sides[COMPARE_NEW].reader))
         return TOOL_UNREADABLE;
     if (!diff->sections_count)
@@ -571,6 +580,8 @@ int diff_main(int argc, char **argv)
     struct diff diff = { .top = TOP_DEFAULT, .by = TALLY_FUNCTION };
     struct options options = { .to = -1, .words = tool_alloc((size_t)argc, sizeof *options.words) };
     int status = options_parse(&diff, &options, argc, argv);
+    if (status < 0 && options.flame && !page_possible())
+        status = TOOL_UNREADABLE;
     if (status < 0) {
         status = diff_run(&diff, &options);
         diff_close(&diff);
