@@ -16,6 +16,7 @@
 #define SLOTS_LEAST 8
 #define SLOTS_MOST 32
 #define PROCESSES_LEAST 4
+#define NUMBER_MOST 1e12 /* of anything that metadata says */
 #define KERNEL_TICKS 250 /* a second; what a rate of CPU ticks is worth at most, where the kernel's tick is the usual one */
 
 struct part {
@@ -145,10 +146,11 @@ static enum noise_blocks cut_up(struct cut *cut)
 
 /* ---- looks ---------------------------------------------------------------- */
 
+/* No more than can be summed up and counted. */
 static double number(const json_t *object, const char *key)
 {
     double value = json_number_value(json_object_get(object, key));
-    return value > 0 ? value : 0;
+    return value > 0 ? (value < NUMBER_MOST ? value : NUMBER_MOST) : 0;
 }
 
 /* CPU time is looked at by its own clock, whatever the rate of the sampler's. */

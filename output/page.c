@@ -20,8 +20,8 @@
 #include "output/tool.h"
 
 /* build/flame/template.html as the linker put it in; empty where d3-flame-graph was
- * not to be had when it was built. */
-extern const char _binary_template_html_start[], _binary_template_html_end[];
+ * not to be had when it was built, and missing from programs that link no template. */
+extern const char _binary_template_html_start[] __attribute__((weak)), _binary_template_html_end[] __attribute__((weak));
 
 static size_t template_length(void)
 {

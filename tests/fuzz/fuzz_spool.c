@@ -2,7 +2,8 @@
  *
  * A spool directory that others fill: their files under our names, cut, garbled, sealed
  * and live, links and fifos; a writer whose own files they change under its hands; the
- * bound on the directory; and the report of it all, as text and as JSON.
+ * bound on the directory; the report of it all, as text and as JSON, and how it differs from
+ * what was moved away.
  *
  * Input: bound, stacks, options of the report, number of files; the files, each {what it
  * is, its name, 16 bits of length, contents}; then what is done with the writer, a byte
@@ -21,6 +22,7 @@
 #include "hooks/guard.h"
 #include "hooks/log.h"
 #include "hooks/mem.h"
+#include "output/diff.h"
 #include "output/evict.h"
 #include "output/report.h"
 #include "output/spool.h"
@@ -242,7 +244,7 @@ static bool is_clean(const char *text, size_t length)
     return string;
 }
 
-static void check_report(char **words, int count, bool json)
+static void check_report(int (*run)(int argc, char **argv), char **words, int count, bool json)
 {
     FILE *out = stdout, *err = stderr;
     char *text = NULL, *said = NULL;
@@ -250,14 +252,15 @@ static void check_report(char **words, int count, bool json)
     stdout = open_memstream(&text, &length);
     stderr = open_memstream(&said, &said_length);
     optind = 0;
-    int status = report_main(count, words);
+    int status = run(count, words);
     fclose(stdout);
     fclose(stderr);
     stdout = out;
     stderr = err;
-    FUZZ_HOLDS(status == TOOL_FINE || status == TOOL_NOTHING || status == TOOL_UNREADABLE);
+    FUZZ_HOLDS(status == TOOL_FINE || status == TOOL_NOTHING || status == TOOL_UNREADABLE ||
+               (run == diff_main && (status == TOOL_GATE || status == TOOL_FEW || status == TOOL_USAGE)));
     FUZZ_HOLDS(is_clean(text, length) && is_clean(said, said_length));
-    if (json) {
+    if (json && (length || run == report_main)) {
         json_t *object = json_loadb(text, length, 0, NULL);
         FUZZ_HOLDS(json_is_object(object));
         json_decref(object);
@@ -271,10 +274,21 @@ static void report(uint8_t options)
     static char *const by[] = {"function", "line", "file", "process", "stack"};
     static char *const widths[] = {"40", "200"};
     char *words[8] = {"report", "--by", by[options % 5], "--width", widths[options >> 5 & 1], options & 0x80 ? "--json" : "--top=0", directory, NULL};
-    check_report(words, 7, options & 0x80);
+    check_report(report_main, words, 7, options & 0x80);
     char *json[] = {"report", "--json", directory, moved, NULL};
     if (options & 0x40)
-        check_report(json, 4, true);
+        check_report(report_main, json, 4, true);
+}
+
+/* Against itself and what was moved away, which as a rule is nothing. */
+static void compare(uint8_t options)
+{
+    static char *const as[] = {"--json", "--markdown", "--top=0", "--width=40"};
+    static char *const by[] = {"function", "line", "file"};
+    char *words[] = {"diff", "--metric", "all", "--by", by[options % 3], as[options >> 5 & 3], "--fail-over", "0.5", directory, "--to", directory, moved, NULL};
+    check_report(diff_main, words, options & 0x10 ? 12 : 11, false);
+    char *json[] = {"diff", "--json", "--fail-over=0", directory, directory, NULL};
+    check_report(diff_main, json, 5, true);
 }
 
 /* --- the target --- */
@@ -312,6 +326,7 @@ void fuzz_input(const uint8_t *data, size_t size)
         put_file(at, &input);
     write_spool(&input, (uint64_t)data[0] << 8, data[1] & 1, at);
     report(data[2]);
+    compare(data[2]);
     clear(directory);
     clear(moved);
     rmdir(moved);
