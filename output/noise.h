@@ -34,11 +34,18 @@
  * (d R + d0) / (d + d0), d being the freedom of both sides' blocks together, as if
  * all functions were one.
  *
- * INFLATION and DRIFT are measured: 60 runs of a second of a program of nine
- * functions at 100 looks a second had 0.5 to 1.6 (median 1.2) times p (1 - p) / n; 40
- * at 2,000 a second 0.9 to 2.8 (median 1.3), whose excess is a drift of 0.06 for
- * most; on a virtual machine of two cores with as much again to do. d0 says how far
- * to trust them. tests/noise/run measures again, and counts false alarms.
+ * INFLATION and DRIFT are measured, on a virtual machine of two cores with several
+ * times as much to do, by shares of CPU time in runs of a program of nine functions
+ * (tests/oracles/mix.py), against p (1 - p) / n of one run:
+ *
+ *   60 runs of 100 looks      0.4 to 1.6 times, median 1.2
+ *   40 runs of 1,900 looks    0.9 to 2.8 times, median 1.3
+ *   16 runs of 8 seconds,
+ *   1,760 looks               0.6 to 6.6 times, median 2.6: beyond 1.3 a drift of 0.03
+ *                             to 0.18, median 0.1
+ *
+ * and d0 says how far to trust them. tests/integration/run --only gate-alarms counts
+ * false alarms among real runs, tests/unit/check_noise.c among simulated ones.
  *
  * The difference of two shares has the variance of both together and, by Welch and
  * Satterthwaite, sum^2 / (va^2/da + vb^2/db) degrees of freedom. Its bound is t at
