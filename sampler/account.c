@@ -30,6 +30,7 @@ static void tally_add(struct account *account, profile_stack stack, uint64_t ns)
     for (uint32_t i = 0; i < account->tallies; i++) {
         if (account->tally[i].stack == stack) {
             account->tally[i].ns += ns;
+            account->tally[i].times++;
             return;
         }
         if (account->tally[i].ns < account->tally[lightest].ns)
@@ -38,6 +39,7 @@ static void tally_add(struct account *account, profile_stack stack, uint64_t ns)
     uint32_t place = account->tallies < ACCOUNT_TALLIES ? account->tallies++ : lightest;
     account->tally[place].stack = stack;
     account->tally[place].ns = ns;
+    account->tally[place].times = 1;
 }
 
 void account_open(struct account *account, uint64_t now, uint64_t cpu)
@@ -141,10 +143,26 @@ void account_settle(struct account *account, struct account_book *book, profile_
     account->tallies = 0;
 }
 
-void account_unseen(struct account_book *book, uint64_t lifetime_ns, uint64_t cpu_ns, profile_stack below)
+static void give(struct account_book *book, profile_stack chosen, uint64_t cpu_ns)
+{
+    add_cpu(book, chosen, cpu_ns);
+    book->spread_ns += cpu_ns;
+}
+
+void account_give(struct account *account, struct account_book *book, profile_stack chosen)
+{
+    give(book, chosen, account_outstanding(account));
+    account->booked_cpu = account->looked_cpu;
+}
+
+void account_unseen(struct account_book *book, uint64_t lifetime_ns, uint64_t cpu_ns, profile_stack chosen, profile_stack below)
 {
     uint64_t waiting = lifetime_ns > cpu_ns ? lifetime_ns - cpu_ns : 0;
-    add_cpu(book, unseen(book, below, book->unseen_cpu), cpu_ns);
     add(book, unseen(book, below, book->unseen_wall), METRIC_WALL, waiting);
+    if (chosen != PROFILE_ROOT) {
+        give(book, chosen, cpu_ns);
+        return;
+    }
+    add_cpu(book, unseen(book, below, book->unseen_cpu), cpu_ns);
     book->unseen_ns += cpu_ns;
 }

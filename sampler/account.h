@@ -12,7 +12,8 @@
  *     wall booked + outstanding + waiting = the time since it was opened
  *
  * At the end of a window or of the thread nothing stays outstanding: the rest is
- * spread over the thread's own CPU stacks of that window, or goes to [unseen cpu]
+ * spread over the thread's own CPU stacks of that window, or goes to one of
+ * other threads as short (sampler/crowd.h), or to [unseen cpu]
  * below the stack it was last found in; waiting that no stack can take goes to
  * [unseen wall] there. Never to a waiting stack.
  *
@@ -42,6 +43,7 @@ struct account {
     uint32_t tallies;
     struct {
         profile_stack stack;
+        uint32_t times; /* seen in it */
         uint64_t ns;
     } tally[ACCOUNT_TALLIES];
 };
@@ -81,7 +83,11 @@ void account_wait_between(struct account *account, struct account_book *book, pr
  * the stack it was last found in. */
 void account_settle(struct account *account, struct account_book *book, profile_stack last);
 
-/* A thread that lived and died between two looks. below: what is known of where it began. */
-void account_unseen(struct account_book *book, uint64_t lifetime_ns, uint64_t cpu_ns, profile_stack below);
+/* After a look: what is outstanding of a thread that was never seen to run, on the stack that was chosen for it. */
+void account_give(struct account *account, struct account_book *book, profile_stack chosen);
+
+/* A thread that lived and died between two looks. chosen: the stack that is to have its CPU, PROFILE_ROOT: none;
+ * below: what is known of where it began. */
+void account_unseen(struct account_book *book, uint64_t lifetime_ns, uint64_t cpu_ns, profile_stack chosen, profile_stack below);
 
 #endif

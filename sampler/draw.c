@@ -37,6 +37,11 @@ uint32_t draw_slice(struct draw *draw, uint32_t most)
     return (draw->count + slices - 1) / slices;
 }
 
+void draw_begin_round(struct draw *draw)
+{
+    draw->drawn = 0;
+}
+
 /* Marsaglia's xorshift64*; the upper half is the better one. */
 static uint32_t below(struct draw *draw, uint32_t bound)
 {

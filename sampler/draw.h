@@ -41,6 +41,9 @@ void draw_remove(struct draw *draw, uint32_t number);
  * drawn, so that it is at most `most` (0: all that are left of the round). */
 uint32_t draw_slice(struct draw *draw, uint32_t most);
 
+/* A tick had room for all: the next one begins a round, also where others have come since. */
+void draw_begin_round(struct draw *draw);
+
 /* The next one of this round. False: the round is over. */
 bool draw_next(struct draw *draw, uint32_t *number);
 

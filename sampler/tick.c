@@ -282,6 +282,11 @@ static void keep_to_share(struct thread *self, uint64_t took)
         atomic_store_explicit(&self->slower, slower - 1, memory_order_relaxed);
 }
 
+static bool is_jittered(uint64_t period)
+{
+    return period >= JITTERED_TICKS * tick.kernel_tick;
+}
+
 /* The next expiry between half a period and one and a half, so that a program
  * whose own cycle is a multiple of the period is not always met at the same
  * places. The kernel looks at CPU timers on its tick: half of one too late on
@@ -294,7 +299,7 @@ static void set_next(const struct thread *self, uint8_t slower_before)
     int id = atomic_load_explicit(&self->timer, memory_order_relaxed);
     if (id < 0)
         return;
-    if (period >= JITTERED_TICKS * tick.kernel_tick)
+    if (is_jittered(period))
         timer_set_period(id, period / 2 + x % period - tick.kernel_tick / 2, period);
     else if (slower != slower_before)
         timer_set_period(id, period, period);
@@ -331,11 +336,28 @@ static bool tick_handle(int signo, siginfo_t *info, void *ucontext)
 
 /* --- timers --- */
 
-/* Spread over (0, period]: threads that live less than a period are seen in
- * proportion. */
+/* What is left of the period in which a thread is met that is looked at at any moment:
+ * a longer one is met more often. */
+static uint64_t rest_of_period(uint64_t random)
+{
+    uint64_t period = tick.options.period_ns, length = period;
+    for (bool met = !is_jittered(period); !met; random = mixed(random)) {
+        length = period / 2 + random % period;
+        met = mixed(random + 1) % (period + period / 2) < length;
+    }
+    return mixed(random + 2) % length;
+}
+
+/* By whole ticks of the kernel: a timer expires on the first of them after its time,
+ * wherever that lies between two. So each is as likely as any other, also the first
+ * that a thread meets, and threads that live less than one are met in proportion to
+ * what they use (else by its square). */
 static uint64_t random_first(const struct thread *thread)
 {
-    return 1 + mixed(clock_now() ^ atomic_load(&thread->birth) * 0x9e3779b97f4a7c15u) % tick.options.period_ns;
+    uint64_t first = rest_of_period(mixed(clock_now() ^ atomic_load(&thread->birth) * 0x9e3779b97f4a7c15u));
+    if (tick.kernel_tick)
+        first -= first % tick.kernel_tick;
+    return first ? first : 1;
 }
 
 /* A thread that blocks the signal has no timer: nothing of ours may wait there. */

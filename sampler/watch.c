@@ -9,6 +9,7 @@
 #include "hooks/task.h"
 #include "hooks/threads.h"
 #include "sampler/codes.h"
+#include "sampler/crowd.h"
 #include "sampler/cpython/states.h"
 #include "sampler/draw.h"
 #include "sampler/ring.h"
@@ -24,6 +25,7 @@ enum {
     UNLISTED = UINT32_MAX,     /* has no place in the list */
     POSTPONED_MAX = 3,         /* ticks that a record waits for names that another thread is still writing */
     OUTSIDE_TRIES = 12,        /* of reading a running thread from outside: few would favour quiet code */
+    SHORT_PERIODS = 2,         /* CPU of a thread that may well end without a tick */
     UNTICKED_PERIODS = 2,      /* CPU that a thread may use without a tick before it is looked at from outside ... */
     RUNNING_PERIODS = 4,       /* ... and before that is tried while it runs, which is less exact than a look at a
                                   thread that was preempted */
@@ -77,6 +79,7 @@ struct watch {
     bool closed[THREADS_MAX]; /* the account of this thread was closed before its end: its birth is behind us */
     struct stack_copy *one, *two;
     uint64_t seed;          /* for what is taken by lot */
+    struct crowd crowd;
     uint64_t began_ns;      /* of the last tick */
     /* Walks through all thread states: the tick of the last one that was not broken, when that
      * was, how many states it found, and how many a tick could have had since. */
@@ -686,11 +689,31 @@ static bool look_at(const struct look *look, struct watched *watched)
 
 /* --- the end of a thread --- */
 
+/* So short that others like it are never ticked. */
+static bool is_short(const struct look *look, const struct watched *watched)
+{
+    return counts_from_birth(look, watched->record) && watched->account.looked_cpu < SHORT_PERIODS * look->watch->options.period_ns;
+}
+
+/* Where it was seen says where others were; who was not seen, was where they were. */
+static void join_crowd(const struct look *look, struct watched *watched)
+{
+    struct account *account = &watched->account;
+    uint64_t rest = account_outstanding(account);
+    for (uint32_t i = 0; i < account->tallies; i++)
+        crowd_add(&look->watch->crowd, account->tally[i].stack, account->tally[i].times, account->tally[i].ns);
+    profile_stack chosen = account->tallies || !rest ? PROFILE_ROOT : crowd_place(&look->watch->crowd, rest);
+    if (chosen != PROFILE_ROOT)
+        account_give(account, look->book, chosen);
+}
+
 static void end(const struct look *look, struct watched *watched, uint64_t now, uint64_t cpu)
 {
     drain(look, watched, true);
     account_look(&watched->account, now, cpu);
     wait_where_it_stood(look, watched);
+    if (is_short(look, watched))
+        join_crowd(look, watched);
     account_settle(&watched->account, look->book, last_of(look, watched));
     forget(look->watch, watched);
 }
@@ -747,7 +770,8 @@ static void take_unseen(const struct look *look, struct thread *record)
             if (ring_ready(ring))
                 end(look, watched, record->ended_ns, record->ended_cpu);
             else {
-                account_unseen(look->book, record->ended_ns - record->born_ns, record->ended_cpu, origin_of(look, record));
+                account_unseen(look->book, record->ended_ns - record->born_ns, record->ended_cpu, crowd_place(&look->watch->crowd, record->ended_cpu),
+                               origin_of(look, record));
                 forget(look->watch, watched);
             }
         }
@@ -924,6 +948,11 @@ static bool is_over_time(const struct look *look)
     return clock_now() - look->now > look->deadline && clock_self() - look->cpu > look->deadline;
 }
 
+static bool has_room_for_all(const struct watch *watch)
+{
+    return watch->options.max_threads == 0 || watch->draw.count <= watch->options.max_threads;
+}
+
 /* How many were looked at. */
 static uint32_t look_at_drawn(const struct look *look)
 {
@@ -934,9 +963,11 @@ static uint32_t look_at_drawn(const struct look *look)
         looked++;
         if (looked < slice && is_over_time(look)) {
             look->window->counters.limits[LIMIT_tick_deadline]++;
-            break;
+            return looked;
         }
     }
+    if (has_room_for_all(watch))
+        draw_begin_round(&watch->draw);
     return looked;
 }
 
@@ -1016,6 +1047,7 @@ void watch_settle(struct watch *watch, struct stacks *stacks, struct account_boo
 
 void watch_forget_stacks(struct watch *watch)
 {
+    crowd_clear(&watch->crowd);
     for (uint32_t i = 0; i < watch->draw.count; i++) {
         struct watched *watched = watch->by_record[watch->draw.order[i]];
         watched->last = watched->stood_in = watched->driver = PROFILE_ROOT;

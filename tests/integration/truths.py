@@ -219,6 +219,26 @@ def laws_windows(python, long):
     return check_laws(truth, process, result.rusage, result.wall - (truth["ended"] - truth["began"]))
 
 
+# ---------------------------------------------------------------- threads that nobody sees
+
+
+def crowd(python, long):
+    """Threads that live for less than a period: their CPU is where it was used, as far as ticks of the others tell."""
+    truth, spool, _ = h.run_oracle(python, "crowd.py", 40 if long else 6, timeout=120)
+    process = spool.one()
+    lines, total = list(process.stacks("cpu")), sum(truth["used"].values())
+    worst = 0
+    for name, seconds in truth["used"].items():
+        got = h.total_where(lines, lambda f, n=name: any(x.name == n for x in f)) / 1e6 / total
+        allowed = h.share_tolerance(seconds / total, 1e6 * total / PERIOD, among=len(truth["used"]))
+        need(abs(got - seconds / total) <= allowed, "%s has %.1f %% of the CPU of requests, %.1f true (%.1f points allowed)",
+             name, 100 * got, 100 * seconds / total, 100 * allowed)
+        worst = max(worst, abs(got - seconds / total))
+    unseen = process.counter("cpu_unseen_us") / 1e6
+    need(unseen <= 0.1 * total, "%.2f s of %.2f unseen", unseen, total)
+    return "%d threads, shares within %.1f points, %.2f s of %.2f unseen" % (truth["threads"], 100 * worst, unseen, total)
+
+
 # ---------------------------------------------------------------- phases against the tick
 
 
@@ -316,6 +336,7 @@ TESTS = [
     ("laws-windows", laws_windows, False),
     ("phases", phases, False),
     ("shortlived", shortlived({}), True),
+    ("crowd", crowd, False),
     ("shortlived-1kHz", shortlived({"APROF_CLOCK": "monotonic", "APROF_RATE": "1000"}), True),
     ("deep-400", deep(400), True),
     ("deep-1500", deep(1500), True),

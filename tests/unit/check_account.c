@@ -273,10 +273,10 @@ END_TEST
 
 START_TEST(a_life_between_two_looks)
 {
-    account_unseen(&book, 1000, 300, working[0]);
+    account_unseen(&book, 1000, 300, PROFILE_ROOT, working[0]);
     ck_assert_uint_eq(cpu_of(below(working[0], book.unseen_cpu)), 300);
     ck_assert_uint_eq(wall_of(below(working[0], book.unseen_wall)), 700);
-    account_unseen(&book, 10, 30, PROFILE_ROOT); /* its CPU clock was ahead */
+    account_unseen(&book, 10, 30, PROFILE_ROOT, PROFILE_ROOT); /* its CPU clock was ahead */
     ck_assert_uint_eq(wall_total(), 1030);
     ck_assert_uint_eq(book.unseen_ns, 330);
 }
@@ -327,12 +327,37 @@ START_TEST(a_twin_gets_its_part_of_a_rest)
 }
 END_TEST
 
+START_TEST(unseen_cpu_goes_where_it_was_drawn)
+{
+    account_unseen(&book, 1000, 300, working[1], working[0]);
+    ck_assert_uint_eq(cpu_of(working[1]), 300);
+    ck_assert_uint_eq(wall_of(working[1]), 300);
+    ck_assert_uint_eq(wall_of(below(working[0], book.unseen_wall)), 700);
+    ck_assert_uint_eq(book.unseen_ns, 0);
+    ck_assert_uint_eq(book.spread_ns, 300);
+}
+END_TEST
+
+START_TEST(what_is_outstanding_is_given_once)
+{
+    account_look(&account, OPENED_NS + 1000, OPENED_CPU + 40);
+    account_give(&account, &book, working[1]);
+    ck_assert_uint_eq(cpu_of(working[1]), 40);
+    ck_assert_uint_eq(account_outstanding(&account), 0);
+    account_settle(&account, &book, waiting[3]);
+    ck_assert_uint_eq(cpu_of(working[1]), 40);
+    ck_assert_uint_eq(wall_of(working[1]), 40);
+    ck_assert_uint_eq(wall_of(below(waiting[3], book.unseen_wall)), 960);
+    ck_assert_uint_eq(book.spread_ns, 40);
+}
+END_TEST
+
 START_TEST(unseen_time_is_no_tasks)
 {
     give_twin(waiting[0], 0);
     account_look(&account, OPENED_NS + 1000, OPENED_CPU + 40);
     account_settle(&account, &book, waiting[0]);
-    account_unseen(&book, 1000, 300, waiting[0]);
+    account_unseen(&book, 1000, 300, PROFILE_ROOT, waiting[0]);
     ck_assert_uint_eq(profile_total_ns(profile, METRIC_TASK), 0);
 }
 END_TEST
@@ -431,7 +456,7 @@ Suite *suite_account(void)
         what_is_not_recorded_is_not_booked, a_rest_is_spread_by_weight, a_rest_without_ticks_is_unseen_below_the_last_stack,
         unseen_is_not_stacked_on_itself, the_ticks_of_a_window_take_no_rest_of_the_next, settling_twice_books_once,
         rounding_keeps_the_sum, large_times_do_not_overflow, the_heaviest_stacks_stay_in_the_tally, a_life_between_two_looks,
-        a_twin_gets_what_wall_gets, a_twin_gets_its_part_of_a_rest, unseen_time_is_no_tasks, a_twin_gets_nothing_that_is_not_recorded,
+        a_twin_gets_what_wall_gets, a_twin_gets_its_part_of_a_rest, unseen_cpu_goes_where_it_was_drawn, what_is_outstanding_is_given_once, unseen_time_is_no_tasks, a_twin_gets_nothing_that_is_not_recorded,
     };
     Suite *suite = suite_create("account");
     TCase *core = tcase_create("core");

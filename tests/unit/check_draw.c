@@ -46,6 +46,21 @@ START_TEST(all_are_drawn_where_they_are_few)
 }
 END_TEST
 
+/* Where there is room for all, a tick looks at all, not only at those that have come since. */
+START_TEST(a_round_that_is_begun_anew_has_all)
+{
+    begin(8);
+    for (int i = 0; i < 50; i++) {
+        ck_assert_uint_eq(tick(MOST), 8);
+        draw_begin_round(&draw);
+        for (uint32_t n = 0; n < 4; n++)
+            draw_remove(&draw, n);
+        for (uint32_t n = 0; n < 4; n++)
+            draw_add(&draw, n);
+    }
+}
+END_TEST
+
 START_TEST(each_once_a_round_in_equal_slices)
 {
     static const uint32_t counts[] = {65, 100, 128, 129, 300, 5000, DRAW_MAX};
@@ -160,6 +175,7 @@ Suite *suite_draw(void)
     TCase *core = tcase_create("core");
     tcase_set_timeout(core, 30);
     tcase_add_test(core, all_are_drawn_where_they_are_few);
+    tcase_add_test(core, a_round_that_is_begun_anew_has_all);
     tcase_add_test(core, each_once_a_round_in_equal_slices);
     tcase_add_test(core, its_slice_is_chance);
     tcase_add_test(core, a_slice_that_was_cut_short_goes_on);

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * crowd: where short-lived threads were seen to work, for those of them that nobody saw.
+ *
+ * A server that starts a thread for each request has thousands that live for less
+ * than a period of CPU ticks. What they do is ticked in proportion to its CPU
+ * (sampler/tick.c, random_first), so the ticks of all of them together say how their CPU
+ * is shared: stacks with so many ticks should have so much of it. What a ticked thread
+ * used is on its own stacks already, and more of it is a long thread's than a short
+ * one's, since that is met more often. So what an unseen one used goes where most is
+ * missing. The sum is the threads' own; shares are right as those of a sample are.
+ *
+ * A table of stacks; where it is full, the one with fewest ticks gives way and leaves
+ * its count (Metwally's Space-Saving). Pure; bounded. Runs in: [sampler].
+ */
+#ifndef APROF_SAMPLER_CROWD_H
+#define APROF_SAMPLER_CROWD_H
+
+#include <stdint.h>
+
+#include "sampler/profile.h"
+
+#define CROWD_STACKS 256
+
+struct crowd {
+    uint32_t count;
+    uint64_t ticks, ns; /* sums of those below */
+    struct {
+        profile_stack stack;
+        uint64_t ticks;
+        uint64_t ns;    /* CPU that it has */
+    } seen[CROWD_STACKS];
+};
+
+/* The window's end: stacks are void. */
+void crowd_clear(struct crowd *crowd);
+
+/* A thread that lived shortly was ticked so often there, and this CPU of its is on the stack. */
+void crowd_add(struct crowd *crowd, profile_stack stack, uint64_t ticks, uint64_t ns);
+
+/* The stack that is to have this CPU of a thread that was not seen; PROFILE_ROOT: none was yet. */
+profile_stack crowd_place(struct crowd *crowd, uint64_t ns);
+
+#endif
