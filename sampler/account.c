@@ -136,10 +136,15 @@ static void settle_waiting(struct account *account, struct account_book *book, p
     account->waiting_ns = 0;
 }
 
-void account_settle(struct account *account, struct account_book *book, profile_stack last)
+void account_settle_rest(struct account *account, struct account_book *book, profile_stack last)
 {
     settle_cpu(account, book, last);
     settle_waiting(account, book, last);
+}
+
+void account_settle(struct account *account, struct account_book *book, profile_stack last)
+{
+    account_settle_rest(account, book, last);
     account->tallies = 0;
 }
 

@@ -83,6 +83,9 @@ void account_wait_between(struct account *account, struct account_book *book, pr
  * the stack it was last found in. */
 void account_settle(struct account *account, struct account_book *book, profile_stack last);
 
+/* The same in mid-life: what it saw the thread run in is still known after it. */
+void account_settle_rest(struct account *account, struct account_book *book, profile_stack last);
+
 /* After a look: what is outstanding of a thread that was never seen to run, on the stack that was chosen for it. */
 void account_give(struct account *account, struct account_book *book, profile_stack chosen);
 

@@ -42,6 +42,7 @@ struct watched {
     struct account account;
     uintptr_t tstate;
     uint64_t seen;          /* number of the tick that last found its state */
+    uint64_t missed;        /* the tick in which its state was found gone first; 0: it is there */
     uint32_t listed;        /* its place in the list */
     profile_stack last;     /* the stack it was last found in */
     profile_stack driver;   /* of its loop, in that stack, should it run one */
@@ -468,6 +469,7 @@ static void take_tick(const struct look *look, struct watched *watched, struct r
     if (is_wait(ring_flags(ring_peek(ring, 0))))
         return;
     watched->unticked = 0;
+    watched->empty = false;
     run_in(look, watched, ring_peek(ring, 1), stack);
     watched->last = stack;
     watched->last_stands = false;
@@ -608,12 +610,37 @@ static bool is_preempted(const struct look *look, const struct watched *watched)
     return states_holds_gil(look->watch->options.target, watched->tstate) && task_is_runnable(watched->record->tid);
 }
 
-/* No Python frame at two looks in a row: what passes meanwhile is not Python's. */
-static void stand_empty(struct watched *watched)
+/* So short that others like it are never ticked. */
+static bool is_short(const struct look *look, const struct watched *watched)
 {
+    return counts_from_birth(look, watched->record) && watched->account.looked_cpu < SHORT_PERIODS * look->watch->options.period_ns;
+}
+
+/* Where it was seen says where others were; who was not seen, was where they were. */
+static void join_crowd(const struct look *look, struct watched *watched)
+{
+    struct account *account = &watched->account;
+    uint64_t rest = account_outstanding(account);
+    for (uint32_t i = 0; i < account->tallies; i++)
+        crowd_add(&look->watch->crowd, account->tally[i].stack, account->tally[i].times, account->tally[i].ns);
+    profile_stack chosen = account->tallies || !rest ? PROFILE_ROOT : crowd_place(&look->watch->crowd, rest);
+    if (chosen != PROFILE_ROOT)
+        account_give(account, look->book, chosen);
+}
+
+/* No Python frame: before its first, after its last, or between two. What it used in
+ * Python until now is booked, for at the second look in a row what passed since the
+ * first is dropped: that is not Python's. */
+static void stand_empty(const struct look *look, struct watched *watched)
+{
+    struct account *account = &watched->account;
     if (watched->empty) {
-        uint64_t now = watched->account.looked_ns, cpu = watched->account.looked_cpu;
-        account_open(&watched->account, now, cpu);
+        uint64_t now = account->looked_ns, cpu = account->looked_cpu;
+        if (is_short(look, watched))
+            join_crowd(look, watched);
+        account_open(account, now, cpu);
+    } else if (account->tallies || account_outstanding(account) >= period_of(look, watched)) {
+        account_settle_rest(account, look->book, last_of(look, watched));
     }
     watched->empty = true;
 }
@@ -634,13 +661,14 @@ static void read_stack(const struct look *look, struct watched *watched, uint64_
     if (!clock_thread(watched->record->tid, &after))
         return;
     if (after != cpu) {
+        watched->empty = false;
         wait_where_it_stood(look, watched);
         if (is_unticked(look, watched, RUNNING_PERIODS))
             run_from_outside(look, watched);
         return;
     }
     if (look->watch->one->end == FRAMES_EMPTY) {
-        stand_empty(watched);
+        stand_empty(look, watched);
         return;
     }
     if (!equal) {
@@ -689,24 +717,6 @@ static bool look_at(const struct look *look, struct watched *watched)
 
 /* --- the end of a thread --- */
 
-/* So short that others like it are never ticked. */
-static bool is_short(const struct look *look, const struct watched *watched)
-{
-    return counts_from_birth(look, watched->record) && watched->account.looked_cpu < SHORT_PERIODS * look->watch->options.period_ns;
-}
-
-/* Where it was seen says where others were; who was not seen, was where they were. */
-static void join_crowd(const struct look *look, struct watched *watched)
-{
-    struct account *account = &watched->account;
-    uint64_t rest = account_outstanding(account);
-    for (uint32_t i = 0; i < account->tallies; i++)
-        crowd_add(&look->watch->crowd, account->tally[i].stack, account->tally[i].times, account->tally[i].ns);
-    profile_stack chosen = account->tallies || !rest ? PROFILE_ROOT : crowd_place(&look->watch->crowd, rest);
-    if (chosen != PROFILE_ROOT)
-        account_give(account, look->book, chosen);
-}
-
 static void end(const struct look *look, struct watched *watched, uint64_t now, uint64_t cpu)
 {
     drain(look, watched, true);
@@ -737,6 +747,16 @@ static uint64_t when_left(const struct look *look, const struct watched *watched
     return now - (now - since) / 2;
 }
 
+/* What a thread does after it gave its state back (its stack is unmapped) is its own
+ * time still, and it will say when it ends. Its state may have been looked for last
+ * long before. */
+static bool is_gone_for_long(const struct look *look, struct watched *watched)
+{
+    if (!watched->missed)
+        watched->missed = look->watch->tick;
+    return watched->missed + LEAVING_TICKS < look->watch->tick;
+}
+
 /* Its thread state is gone (or its thread). A thread of the interpreter is about
  * to end and will say when; one of C only gave its state back. */
 static void leave(const struct look *look, struct watched *watched)
@@ -751,7 +771,7 @@ static void leave(const struct look *look, struct watched *watched)
         threads_end(record, clock_now(), watched->account.looked_cpu);
         end(look, watched, record->ended_ns, record->ended_cpu);
         release(look->watch, record);
-    } else if (!is_of_interpreter(look, record) || watched->seen + LEAVING_TICKS < look->watch->tick) {
+    } else if (!is_of_interpreter(look, record) || is_gone_for_long(look, watched)) {
         look->watch->closed[record->index] = true;
         end(look, watched, when_left(look, watched), cpu);
     } else {
@@ -808,6 +828,7 @@ static bool take_state(const struct look *look, const struct state *state)
         atomic_store(&watched->record->tstate, state->address);
     }
     watched->seen = watch->tick;
+    watched->missed = 0;
     list(watch, watched, !known);
     return known;
 }

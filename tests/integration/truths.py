@@ -239,6 +239,20 @@ def crowd(python, long):
     return "%d threads, shares within %.1f points, %.2f s of %.2f unseen" % (truth["threads"], 100 * worst, unseen, total)
 
 
+def batches(python, long):
+    """Threads that work for a few ticks and end, many at once, looked at often: before and after its frames each is met without any."""
+    code = ("import threading, time\n"
+            "def work():\n    end = time.thread_time() + 0.03\n    while time.thread_time() < end: sum(range(1000))\n"
+            "while time.process_time() < %d:\n"
+            "    threads = [threading.Thread(target=work) for _ in range(20)]\n"
+            "    for t in threads: t.start()\n"
+            "    for t in threads: t.join()\n" % (20 if long else 3))
+    process = h.Spool(h.run(["-c", code], "batches", python=python, settings={"APROF_RATE": "1000"}).spool).one()
+    used, shown = process.counter("process_cpu_us") - process.counter("sampler_cpu_us"), process.total("cpu")
+    need(shown >= 0.98 * used, "%.3f s of CPU shown, %.3f used", shown / 1e6, used / 1e6)
+    return "%.4f of the CPU" % (shown / used)
+
+
 # ---------------------------------------------------------------- phases against the tick
 
 
@@ -337,6 +351,7 @@ TESTS = [
     ("phases", phases, False),
     ("shortlived", shortlived({}), True),
     ("crowd", crowd, False),
+    ("batches", batches, True),
     ("shortlived-1kHz", shortlived({"APROF_CLOCK": "monotonic", "APROF_RATE": "1000"}), True),
     ("deep-400", deep(400), True),
     ("deep-1500", deep(1500), True),
