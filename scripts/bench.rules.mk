@@ -4,7 +4,9 @@
 #
 # Beside the peers (make bench-peers alone), from PyPI into build/peers: every
 # contestant BENCH_PAIRS times on each program, in turns. BENCH_PEERS_PYTHONS: 3.11
-# is Debian's, with its aiohttp; one of the peers comes with 3.15.
+# is Debian's, with its aiohttp; one of the peers comes with 3.15. For a look, ten
+# minutes: make bench-peers BENCH_PAIRS=5 BENCH_PEERS_SECONDS=1 BENCH_RUNS=1
+# BENCH_STORY_PYTHON=3.11.2 BENCH_ROWS=busy,service-10000,idle-5000,import,storm.
 BENCH_SAMPLES ?= 1000000
 BENCH_SECONDS ?= 60
 BENCH_PAIRS   ?= 30
@@ -15,6 +17,7 @@ BENCH_PYTHON  ?=
 BENCH_PEERS_PYTHONS ?= $(or $(BENCH_PYTHON),3.11.2 3.15)
 BENCH_PEERS_SECONDS ?= 3
 BENCH_ROWS    ?=
+BENCH_STORY_PYTHON  ?= $(BENCH_PYTHON)
 
 .PHONY: bench-peers
 bench: all $(B)/births_live.so
@@ -25,7 +28,7 @@ bench: all $(B)/births_live.so
 	$(Q)$(MAKE) --no-print-directory bench-peers
 
 bench-peers: all $(B)/story_live.so
-	$(Q)tests/bench/story.py --library $(B)/story_live.so --runs $(BENCH_RUNS) $(BENCH_PYTHON:%=--python %)
+	$(Q)tests/bench/story.py --library $(B)/story_live.so --runs $(BENCH_RUNS) $(BENCH_STORY_PYTHON:%=--python %)
 	$(Q)tests/bench/peers.py --pairs $(BENCH_PAIRS) --seconds $(BENCH_PEERS_SECONDS) $(BENCH_ROWS:%=--rows %) $(BENCH_PEERS_PYTHONS:%=--python %)
 
 # As the libraries of check-live are made.

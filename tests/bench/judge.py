@@ -23,6 +23,7 @@ CALLERS = {
         "query": {"_run", "load_order", "<genexpr>", "run_forever", "_run_once"}},
     "waiting.py": {"task": {"_run", "_run_once", "run_forever", "run_until_complete", "select", "ready", "end"}, "top": {"task"}, "middle": {"top"}, "leaf": {"middle"}},
 }
+NO_FUNCTIONS = ("<task>", "__init__")  # a task's name; CPython's own shim under a class that is called
 WAITING = ("leaf", "waiting.py")
 
 
@@ -85,7 +86,7 @@ class Judge:
         return None
 
     def add(self, tally, frames, weight):
-        plain = [f for f in h.without_markers(frames) if f.path != "<task>"]
+        plain = [f for f in h.without_markers(frames) if f.path not in NO_FUNCTIONS]
         marked = any(last(f.name) in MARKS and h.base(f) == "load.py" for f in plain)
         if not plain or not (marked or self.coroutine_roots or any(self.is_phase(f) for f in plain)):
             return  # set-up, or a profiler's own thread

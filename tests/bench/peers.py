@@ -26,6 +26,7 @@ What a profiler says of itself is that of its last run.
 """
 import argparse
 import collections
+import shutil
 import statistics
 import sys
 import time
@@ -61,14 +62,14 @@ WHY = {
     ("memory", "py-spy"): "nothing of it lives in the application; its own process is counted",
     ("memory", "austin"): "nothing of it lives in the application, and its process keeps no stacks: it writes each sample out",
     ("cpu", "austin"): "it reads no tasks and settles no names; it sleeps between two looks and does not look at what ran",
-    ("cpu", "ddtrace"): "it looks less often the dearer that is, and at 50 tasks and 25 threads at most",
+    ("cpu", "ddtrace"): "it looks less often the dearer that is, and at 25 threads and 50 tasks at most",
     ("cpu", "Tachyon"): "it reads one stack by few system calls, in a process without signals",
     ("by_cpu", None): "it does nothing in the application's threads",
     ("by_cpu", "ddtrace"): "it does nothing in the application's threads",
     ("throughput", None): "what it does is done in a process of its own, on the other core",
     ("spent", None): "it takes fewer samples, or reads no tasks",
     ("p99", None): "what it does is done in a process of its own, on the other core",
-    ("useful", None): "its clock does not back off",
+    ("useful", None): "it keeps to no budget: look at its CPU",
 }
 
 
@@ -217,6 +218,8 @@ def present(python, row, only):
 
 
 def why_not(python, row):
+    if row.load and not shutil.which("wrk"):
+        return "no wrk here"
     if row.kind == "service" and python.ask("import aiohttp") is None:
         return "this Python has no aiohttp"
     if row.large:

@@ -83,6 +83,7 @@ class Aprof(Contestant):
         words = ["%d of %d ticks missed" % (missed, due), "%.2f %% of the process's CPU" % (100 * spent / max(1, whole))]
         if row.tasks:
             words.append("%.1f task ticks/s" % (sum(t["read"] + t["repeated"] for t in ticks) / span))
+        words.append("%.0f ticks/s in force at the end" % metas[-1]["budget"]["rate"])
         lost = process.lost() - missed
         if lost:
             words.append("%d lost" % lost)
