@@ -251,6 +251,7 @@ static void put_budget(struct json *json, const struct budget_counters *budget)
     put_open(json, "{");
     key_number(json, "allowed_us", budget->allowed_ns / NS_PER_US);
     key_rate(json, "rate", budget->rate_mhz / 1000.0);
+    key_rate(json, "least", (budget->least_mhz ? budget->least_mhz : budget->rate_mhz) / 1000.0);
     key_number(json, "slowed", budget->slowed);
     key_number(json, "quickened", budget->quickened);
     key_number(json, "ceilings", budget->ceilings);

@@ -7,7 +7,7 @@
  * ticks{due,taken,missed} rate{asked,got} samples dropped{...} cpu_unseen_us
  * cpu_spread_us threads_peak tasks_peak tasks_skipped children_without_sample
  * loops[{thread,idle_us,busy_us}] sampler_cpu_us handler_us process_cpu_us
- * budget{allowed_us,rate,slowed,quickened,ceilings} heap_bytes reader limits{}
+ * budget{allowed_us,rate,least,slowed,quickened,ceilings} heap_bytes reader limits{}
  * metrics{cpu:{total_us,stacks},...}, and "paused" only while it is true. `limits` maps the name of each limit that bit to how often; heap_bytes is what
  * the profiler's own heap has handed out at that moment (APROF_MEMORY bounds it).
  *
@@ -20,8 +20,8 @@
  * them, ticks that repeated the one before since nothing had run, tasks read in all,
  * those of them whose time comes with the next reading since they changed meanwhile,
  * and CPU of sampler_cpu_us that this took. budget: what sampling might have used
- * (sampler/budget.h), the rate of its ticks in force, how often that went down and up
- * again, and reviews in which a twentieth of a core was the bound. Where thread CPU
+ * (sampler/budget.h), the rate of its ticks in force and the lowest in the window, how
+ * often it went down and up again, and reviews in which a twentieth of a core was the bound. Where thread CPU
  * clocks prove nothing, "clock": "coarse" comes before limits. The values of ended and
  * dropped.deadline stand in aligned words of their own, spaces before them. Example
  * (in the file one line; compared by tests/unit/check_metadata.c):
@@ -41,7 +41,7 @@
  *  "children_without_sample": 2,
  *  "loops": [{"thread": 4242, "idle_us": 48000000, "busy_us": 12000000}],
  *  "sampler_cpu_us": 90000, "handler_us": 30000, "process_cpu_us": 31000000,
- *  "budget": {"allowed_us": 308000, "rate": 62.50, "slowed": 3, "quickened": 1,
+ *  "budget": {"allowed_us": 308000, "rate": 62.50, "least": 40.00, "slowed": 3, "quickened": 1,
  *  "ceilings": 0}, "heap_bytes": 1400000, "reader": "copy", "limits": {"depth": 4},
  *  "metrics": {"cpu": {"total_us": 30870000, "stacks": 412},
  *  "wall": {"total_us": 480000000, "stacks": 530}}}

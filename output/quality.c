@@ -91,7 +91,7 @@ static void rate_add(struct quality *quality, const json_t *rate, uint64_t cover
 
 static void budget_add(struct quality *quality, const json_t *budget)
 {
-    double rate = real(budget, "rate");
+    double rate = real(budget, "least");
     quality->budget.allowed_us += number(budget, "allowed_us");
     quality->budget.slowed += number(budget, "slowed");
     quality->budget.quickened += number(budget, "quickened");

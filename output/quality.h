@@ -62,7 +62,7 @@ struct quality {
         uint64_t allowed_us;      /* CPU that the budget left to sampling */
         uint64_t slowed, quickened; /* changes of the rate to keep to it */
         uint64_t ceilings;        /* reviews in which a twentieth of a core was the bound */
-        double rate_least;        /* the lowest that a window ended with; 0: the library was too old to say */
+        double rate_least;        /* the lowest in any window; 0: the library was too old to say */
     } budget;
     uint32_t windows_by_syscall;    /* read by process_vm_readv */
     uint32_t windows_coarse_clock;

@@ -115,6 +115,8 @@ bool budget_review(struct budget *budget, uint64_t now_ns, const struct budget_s
     counters->allowed_ns += (uint64_t)bill.allowed;
     counters->ceilings += bill.share > bill.allowed;
     counters->rate_mhz = budget->rate_mhz;
+    if (!counters->least_mhz || counters->least_mhz > budget->rate_mhz)
+        counters->least_mhz = budget->rate_mhz;
     return true;
 }
 

@@ -41,6 +41,7 @@ struct budget_counters {
     uint32_t slowed, quickened;   /* changes of the rate */
     uint32_t ceilings;            /* reviews in which a twentieth of a core was less than the share of the application's CPU */
     uint32_t rate_mhz;            /* in force since the last review: ticks in 1,000 seconds */
+    uint32_t least_mhz;           /* the lowest that was in force; 0: no review yet */
 };
 
 struct counters {

@@ -29,7 +29,7 @@ static struct metadata example(void)
         .ticks_due = 6000, .ticks_taken = 5988, .ticks_missed = 12, .samples = 17000, .dropped = {1, 2, 3, 4, 5, 6, 7, 8, 9},
         .cpu_unseen_ns = 1500000, .cpu_spread_ns = 2500000, .threads_peak = 8, .tasks_peak = 5000, .tasks_skipped = 10,
         .sampler_cpu_ns = 90000000, .handler_ns = 30000000, .process_cpu_ns = 31000000000u,
-        .budget = {.allowed_ns = 308000000, .slowed = 3, .quickened = 1, .rate_mhz = 62500}, .heap_bytes = 1400000,
+        .budget = {.allowed_ns = 308000000, .slowed = 3, .quickened = 1, .rate_mhz = 62500, .least_mhz = 40000}, .heap_bytes = 1400000,
     };
     metadata.counters.limits[LIMIT_depth] = 4;
     metadata.metrics[METRIC_CPU].recorded = metadata.metrics[METRIC_WALL].recorded = true;
