@@ -18,5 +18,8 @@ check-tool-valgrind: $(B)/aprof $(B)/check-reader
 	    valgrind -q --error-exitcode=9 --leak-check=full $(B)/aprof report --json tests/golden/$$case/spool >/dev/null && \
 	    { [ ! -s build/flame/template.html ] || valgrind -q --error-exitcode=9 --leak-check=full $(B)/aprof flame tests/golden/$$case/spool >/dev/null; } || exit 1; \
 	done
+	$(Q)for show in --width=60 --json --markdown; do \
+	    valgrind -q --error-exitcode=9 --leak-check=full $(B)/aprof diff --metric all $$show tests/golden/compared/spool/base tests/golden/compared/spool/new >/dev/null || exit 1; \
+	done
 
 -include $(TOOL_CHECK_OBJ:.o=.d)
