@@ -2,17 +2,16 @@
 """mix: a program of some functions whose shares are nobody's business, for `aprof diff`.
 
     mix.py [ROUNDS [EXTRA]]       so much work; EXTRA is what extra() loops
-    mix.py --cost                 prints {function: CPU seconds a call}
 
 The work is fixed, not its time: what the machine and the interpreter make of it
 differs from run to run, which is what noise is.
 """
+import itertools
 import json
 import re
 import sys
-import time
 
-EXTRA = 300
+EXTRA = 600
 DATA = {"k%d" % i: [i, str(i), {"a": i * 1.5}] for i in range(60)}
 TEXT = "the quick brown fox jumps 42 times over 17 lazy dogs " * 12
 WORD = re.compile(r"(\w+) (\d+)")
@@ -55,9 +54,9 @@ def chase(depth=60):
 
 
 def extra(loops):
-    result = 0
-    for i in range(loops):
-        result += i
+    result = 0.0
+    for _ in itertools.repeat(None, loops):  # each loop costs the same: no integer grows
+        result += 0.5
     return result
 
 
@@ -71,25 +70,5 @@ def work(rounds, loops):
         extra(loops)
 
 
-def cost_of(call, times=200):
-    """The median of several, since one may meet a busy moment."""
-    found = []
-    for _ in range(9):
-        start = time.thread_time()
-        for _ in range(times):
-            call()
-        found.append((time.thread_time() - start) / times)
-    return sorted(found)[len(found) // 2]
-
-
-def costs():
-    found = {part.__name__: cost_of(part) for part in PARTS}
-    found["extra"] = cost_of(lambda: extra(EXTRA))
-    return found
-
-
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--cost"]:
-        print(json.dumps(costs()))
-    else:
-        work(int(sys.argv[1]) if sys.argv[1:] else 700, int(sys.argv[2]) if sys.argv[2:] else EXTRA)
+    work(int(sys.argv[1]) if sys.argv[1:] else 1000, int(sys.argv[2]) if sys.argv[2:] else EXTRA)
