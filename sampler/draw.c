@@ -31,7 +31,8 @@ uint32_t draw_slice(struct draw *draw, uint32_t most)
 {
     if (draw->drawn == draw->count)
         draw->drawn = 0;
-    if (most == 0 || draw->count <= most)
+    draw->all = most == 0 || draw->count <= most;
+    if (draw->all)
         return draw->count - draw->drawn;
     uint32_t slices = (draw->count + most - 1) / most;
     return (draw->count + slices - 1) / slices;
@@ -55,7 +56,7 @@ bool draw_next(struct draw *draw, uint32_t *number)
 {
     if (draw->drawn == draw->count)
         return false;
-    uint32_t at = draw->drawn + below(draw, draw->count - draw->drawn);
+    uint32_t at = draw->drawn + (draw->all ? 0 : below(draw, draw->count - draw->drawn)); /* in order: memory is read faster */
     uint16_t other = draw->order[draw->drawn];
     *number = draw->order[at];
     put(draw, at, other);

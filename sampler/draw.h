@@ -27,6 +27,7 @@
 struct draw {
     uint32_t count;           /* numbers that take part */
     uint32_t drawn;           /* of them in this round: those before this place in `order` */
+    bool all;                 /* this slice is all that is left: chance has nothing to choose */
     uint64_t random;          /* not 0; whoever begins with the same draws the same */
     uint16_t order[DRAW_MAX];
     uint16_t place[DRAW_MAX]; /* of each number, in `order` */
