@@ -172,22 +172,16 @@ static int window_make(struct spool *spool, struct live_window *window, const st
     return 0;
 }
 
-/* That window's number in names. */
-static uint64_t next_sequence(struct spool *spool, const struct metadata *metadata)
-{
-    if (metadata->window + spool->shift < spool->sequences)
-        spool->shift = spool->sequences - metadata->window;
-    return metadata->window + spool->shift;
-}
-
 /* Names that somebody took, also by a planted link, are passed over. */
 static int window_begin(struct spool *spool, struct live_window *window, const struct metadata *metadata)
 {
     int error = place_open(&spool->place);
     if (error < 0)
         return error;
+    if (metadata->window + spool->shift < spool->sequences)
+        spool->shift = spool->sequences - metadata->window;
     for (unsigned i = 0; i < NAME_TRIES; i++) {
-        uint64_t seq = next_sequence(spool, metadata);
+        uint64_t seq = metadata->window + spool->shift;
         error = window_make(spool, window, metadata, seq);
         if (error == 0)
             spool->sequences = seq + 1;
@@ -198,21 +192,14 @@ static int window_begin(struct spool *spool, struct live_window *window, const s
     return error;
 }
 
-static int directory_open(struct spool *spool)
+static int window_open(struct spool *spool, const struct metadata *metadata)
 {
     int error = place_open(&spool->place);
     if (error == 0) {
         spool->remote = place_is_remote(&spool->place);
         place_ignore(&spool->place);
-    }
-    return error;
-}
-
-static int window_open(struct spool *spool, const struct metadata *metadata)
-{
-    int error = directory_open(spool);
-    if (error == 0)
         error = window_begin(spool, &spool->window, metadata);
+    }
     if (error < 0)
         place_close(&spool->place); /* what is there now may be another one next time */
     return error;
@@ -260,18 +247,16 @@ static void full_notice(struct spool *spool)
         spool->trouble.limits[LIMIT_spool]++;
 }
 
-static bool is_last(const struct metadata *metadata)
-{
-    return strcmp(metadata->ended, "open") != 0;
-}
-
 static bool is_too_soon(const struct spool *spool, const struct metadata *metadata)
 {
-    return spool->remote && spool->window.open && !is_last(metadata) && clock_now() < spool->next_ns;
+    bool last = strcmp(metadata->ended, "open") != 0;
+    return spool->remote && spool->window.open && !last && clock_now() < spool->next_ns;
 }
 
-static int flush(struct spool *spool, struct profile *profile, const struct metadata *metadata)
+int spool_flush(struct spool *spool, struct profile *profile, const struct metadata *metadata)
 {
+    if (spool->paused)
+        return lines_store_mapped(&spool->window, profile);
     if (spool->window.apart && !spool->lost) {
         lines_store_mapped(&spool->window, profile);
         return 0; /* the rest comes with the sealed window */
@@ -294,20 +279,6 @@ static int flush(struct spool *spool, struct profile *profile, const struct meta
     else if (error != refusal)
         failed(spool, error);
     return error;
-}
-
-/* No file of it is there, and sampling has ended: live ones would be made to be removed. */
-static bool is_short(const struct spool *spool, const struct profile *profile, const struct metadata *metadata)
-{
-    bool another_comes = strcmp(metadata->ended, "window") == 0;
-    return !spool->window.open && !spool->lost && is_last(metadata) && !another_comes && profile_has_changes(profile);
-}
-
-int spool_flush(struct spool *spool, struct profile *profile, const struct metadata *metadata)
-{
-    if (spool->paused)
-        return lines_store_mapped(&spool->window, profile);
-    return is_short(spool, profile, metadata) ? -EAGAIN : flush(spool, profile, metadata);
 }
 
 /* ---- once a second ---- */
@@ -338,10 +309,10 @@ int spool_describe(struct spool *spool, const struct metadata *metadata)
 
 /* ---- sealing ---- */
 
-static int sealed_write(struct spool *spool, struct profile *profile, const struct metadata *metadata, uint64_t seq)
+static int sealed_write(struct spool *spool, struct profile *profile, const struct metadata *metadata)
 {
-    struct metadata copy = shown(spool, metadata, seq, farewell_word());
-    struct sealing sealing = {&spool->place, seq, &spool->buffer, profile, &copy, 0};
+    struct metadata copy = shown(spool, metadata, spool->window.seq, farewell_word());
+    struct sealing sealing = {&spool->place, spool->window.seq, &spool->buffer, profile, &copy, 0};
     int error = sealing_write(&sealing);
     bound_add(&spool->bound, sealing.sealed_bytes);
     return error;
@@ -356,7 +327,7 @@ static int window_seal(struct spool *spool, struct profile *profile, const struc
         error = window_begin(spool, &following, next);
     if (error < 0)
         return error;
-    error = sealed_write(spool, profile, metadata, spool->window.seq);
+    error = sealed_write(spool, profile, metadata);
     if (error < 0) {
         live_remove(&spool->place, &following);
         spool->sequences = spool->window.seq + 1;
@@ -374,7 +345,7 @@ static int window_seal_anew(struct spool *spool, struct profile *profile, const 
 {
     spool->lost = true;
     spool->next_ns = 0;
-    int error = flush(spool, profile, metadata);
+    int error = spool_flush(spool, profile, metadata);
     return error < 0 || spool->lost ? error : window_seal(spool, profile, metadata, next);
 }
 
@@ -385,38 +356,6 @@ static bool is_gone(struct spool *spool)
     return error < 0 ? place_says_gone(-error) : !live_are_there(&spool->place, &spool->window);
 }
 
-/* Not by way of live files. Should a name be taken, or the directory be short of room
- * and somebody have taken our unfinished files away, these are the way. */
-static int short_window_seal(struct spool *spool, struct profile *profile, const struct metadata *metadata)
-{
-    int error = directory_open(spool);
-    if (error < 0)
-        return error;
-    uint64_t seq = next_sequence(spool, metadata);
-    error = sealed_write(spool, profile, metadata, seq);
-    if (error == 0) {
-        spool->sequences = seq + 1;
-        memset(spool->trouble.limits, 0, sizeof spool->trouble.limits);
-    }
-    return error;
-}
-
-static int live_window_seal(struct spool *spool, struct profile *profile, const struct metadata *metadata, const struct metadata *next)
-{
-    int error = window_seal(spool, profile, metadata, next);
-    for (unsigned i = 0; error == -EEXIST && i < NAME_TRIES; i++) /* somebody took a name of it: all of it under the next ones */
-        error = window_seal_anew(spool, profile, metadata, next);
-    return error < 0 ? failed(spool, error) : 0;
-}
-
-static void after_sealing(struct spool *spool)
-{
-    if (place_open(&spool->place) == 0)
-        bound_keep(&spool->bound, &spool->place, &spool->window, spool->sequences);
-    full_notice(spool);
-    release(spool);
-}
-
 int spool_seal(struct spool *spool, struct profile *profile, const struct metadata *metadata, const struct metadata *next)
 {
     if (spool->paused)
@@ -425,17 +364,20 @@ int spool_seal(struct spool *spool, struct profile *profile, const struct metada
         spool->lost = true;
     trouble_try_now(&spool->trouble);
     spool->next_ns = 0;
-    int error = is_short(spool, profile, metadata) ? short_window_seal(spool, profile, metadata) : -EAGAIN;
-    if (error < 0) {
-        error = flush(spool, profile, metadata);
-        if (!spool->window.open || spool->lost)
-            return error;
-        error = live_window_seal(spool, profile, metadata, next);
-    }
-    after_sealing(spool);
-    if (error == 0)
-        trouble_is_over(&spool->trouble);
-    return error;
+    int flushed = spool_flush(spool, profile, metadata);
+    if (!spool->window.open || spool->lost)
+        return flushed;
+    int error = window_seal(spool, profile, metadata, next);
+    for (unsigned i = 0; error == -EEXIST && i < NAME_TRIES; i++) /* somebody took a name of it: all of it under the next ones */
+        error = window_seal_anew(spool, profile, metadata, next);
+    if (place_open(&spool->place) == 0)
+        bound_keep(&spool->bound, &spool->place, &spool->window, spool->sequences);
+    full_notice(spool);
+    release(spool);
+    if (error < 0)
+        return failed(spool, error);
+    trouble_is_over(&spool->trouble);
+    return 0;
 }
 
 /* ---- pausing for a fork ---- */

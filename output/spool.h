@@ -45,8 +45,7 @@ struct spool *spool_new(const struct spool_options *options);
 
 /* Each tick: brings the open window's files up to the profile's changes. Opens
  * the window (directory, .gitignore, live metadata with its lock, then metric
- * files) when there is something to write and it is not open. -EAGAIN: it was not
- * open and has ended, spool_seal will write it. */
+ * files) when there is something to write and it is not open. */
 int spool_flush(struct spool *spool, struct profile *profile, const struct metadata *metadata);
 
 /* Once a second and at the end: looks after the files, renews the live metadata
@@ -55,9 +54,8 @@ int spool_describe(struct spool *spool, const struct metadata *metadata);
 
 /* The window's end: opens the next window first (next != NULL), then writes the
  * sealed copies, renames them, removes the live files, metadata with its lock
- * last, and enforces the bound on the directory. A window that was never opened (a
- * process that lived for two ticks) gets its sealed files only, half as many to be
- * made, or none when there is nothing to write. The profile is not
+ * last, and enforces the bound on the directory. Nothing happens when the
+ * window was never opened and there is nothing to write. The profile is not
  * cleared. A negative errno (a full disk, for one): the same window goes on, its
  * live files are whole, next is not open. Then keep the profile and try again. */
 int spool_seal(struct spool *spool, struct profile *profile, const struct metadata *metadata, const struct metadata *next);

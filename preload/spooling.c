@@ -177,10 +177,7 @@ static int seal(struct profile *profile, const struct window *window, const stru
     describe(&metadata, profile, window);
     if (next)
         describe(&following, NULL, next);
-    int result = begin_writing() ? written(noted(spool_seal(spooling.spool, profile, &metadata, next ? &following : NULL))) : 0;
-    if (result >= 0 && window->counters.samples) /* a short window's flush leaves its first sample to us */
-        fork_first_sample();
-    return result;
+    return begin_writing() ? written(spool_seal(spooling.spool, profile, &metadata, next ? &following : NULL)) : 0;
 }
 
 static int put_aside(struct profile *profile, const struct window *window)

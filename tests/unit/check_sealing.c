@@ -2,8 +2,6 @@
  *
  * sealing: the compact copies of a window that is over.
  */
-#include <sys/inotify.h>
-
 #include "tests/unit/spool_fixture.h"
 
 START_TEST(a_sealed_window_is_sorted_and_plain)
@@ -110,57 +108,6 @@ START_TEST(names_taken_by_what_is_no_file_are_passed_over)
 }
 END_TEST
 
-/* Names made in the directory since it was watched; with ".live" in them, or not. */
-static void count_made(int watch, unsigned *live, unsigned *others)
-{
-    char events[8192] __attribute__((aligned(8)));
-    ssize_t length = read(watch, events, sizeof events);
-    *live = *others = 0;
-    for (ssize_t at = 0; at < length;) {
-        const struct inotify_event *event = (const struct inotify_event *)(const void *)(events + at);
-        (*(strstr(event->name, ".live") ? live : others))++;
-        at += (ssize_t)(sizeof *event + event->len);
-    }
-}
-
-/* Files cost most where many were removed a moment ago. */
-START_TEST(a_process_too_short_for_a_flush_makes_its_sealed_files_only)
-{
-    unsigned live, others;
-    ck_assert_int_eq(mkdir(directory, 0700), 0);
-    int watch = inotify_init1(IN_NONBLOCK);
-    ck_assert_int_ge(inotify_add_watch(watch, directory, IN_CREATE), 0);
-    struct spool *spool = spool_with(42, MIB, true);
-    struct metadata ended = metadata_of(0);
-    ended.ended = "exit";
-    add("a", METRIC_CPU, 5);
-    add("a", METRIC_WALL, 6);
-    ck_assert_int_eq(spool_flush(spool, profile, &ended), -EAGAIN);
-    ck_assert_int_eq(seal(spool, 0, true), 0);
-    count_made(watch, &live, &others);
-    ck_assert_uint_eq(live, 0);
-    ck_assert_uint_eq(others, 2 + 3); /* .gitignore and the lock; three files */
-    ck_assert_uint_eq(sum_of(file_name(42, 0, "cpu.collapsed"), "a"), 5);
-    ck_assert_uint_eq(sum_of(file_name(42, 0, "wall.collapsed"), "a"), 6);
-    ck_assert(exists(file_name(42, 0, "json")));
-    ck_assert(!spool_is_open(spool));
-
-    add("b", METRIC_CPU, 7); /* the process went on after all */
-    ck_assert_int_eq(seal(spool, 0, true), 0);
-    ck_assert_uint_eq(sum_of(file_name(42, 1, "cpu.collapsed"), "b"), 7);
-    ck_assert_uint_eq(sum_of(file_name(42, 0, "cpu.collapsed"), "a"), 5);
-
-    ck_assert_int_eq(mkdir(file_name(42, 2, "json"), 0700), 0);
-    add("c", METRIC_CPU, 8);
-    ck_assert_int_eq(seal(spool, 0, true), 0);
-    ck_assert_uint_eq(sum_of_all(METRIC_CPU, NULL), 20);
-    ck_assert_uint_eq(count_names(".live"), 0);
-    ck_assert_uint_eq(count_names(".tmp"), 0);
-    close(watch);
-    spool_free(spool);
-}
-END_TEST
-
 Suite *suite_sealing(void)
 {
     Suite *suite = suite_create("sealing");
@@ -171,7 +118,6 @@ Suite *suite_sealing(void)
     tcase_add_test(tcase, a_hundred_thousand_stacks_are_sealed);
     tcase_add_test(tcase, a_full_heap_is_sealed_all_the_same);
     tcase_add_test(tcase, names_taken_by_what_is_no_file_are_passed_over);
-    tcase_add_test(tcase, a_process_too_short_for_a_flush_makes_its_sealed_files_only);
     suite_add_tcase(suite, tcase);
     return suite;
 }
