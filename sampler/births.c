@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <stddef.h> /* NULL */
 
 #include "hooks/guard.h"
 #include "hooks/pages.h"
@@ -15,6 +16,7 @@
 
 enum { BUCKET_BITS = 14, BUCKETS = 1 << BUCKET_BITS, WAYS = 8 };
 enum { RING_WORDS = 1 << 17, RING_HALF = RING_WORDS / 2 }; /* 1 MiB */
+enum { FUTURE_BITS = 5, FUTURES = 1 << 16 }; /* neighbours apart, 2 MiB apart together */
 enum { RECORD_HEAD = 2 };       /* words of a record before its makers: count + 1, task */
 enum { FRAMES_MOST = 512 };     /* of one thread, looked at for coroutines */
 enum { SUBCLASSES_DEEP = 8, SUBCLASSES_MOST = 4096, BASES_MOST = 64 };
@@ -26,6 +28,7 @@ struct memory { /* mapped once; address space until it is used */
     _Atomic uintptr_t address[BUCKETS][WAYS];
     _Atomic uint32_t serial[BUCKETS][WAYS];
     _Atomic uint64_t ring[RING_WORDS];
+    _Atomic uint32_t deaths[FUTURES];
 };
 
 static struct memory *memory;
@@ -39,7 +42,7 @@ static void (*_Atomic on_half)(void);
 static _Alignas(64) struct {
     void *(*thread_state)(void);
     int (*init)(void *, void *, void *);
-    void (*coroutine_dealloc)(void *), (*async_gen_dealloc)(void *);
+    void (*coroutine_dealloc)(void *), (*async_gen_dealloc)(void *), (*future_dealloc)(void *);
     uintptr_t coro_type, async_gen_type;
     int32_t current, cframe, cframe_current, previous, owner, gen_frame, gen_state, object_type;
     uint8_t owner_generator;
@@ -167,6 +170,28 @@ uint32_t births_makers(void)
     for (uint32_t bucket = 0; bucket < BUCKETS; bucket++)
         count += (uint32_t)__builtin_popcount(atomic_load_explicit(&used[bucket], memory_order_relaxed));
     return count;
+}
+
+/* --- futures --- */
+
+static uint32_t place_of_future(uintptr_t future)
+{
+    return (uint32_t)(future >> FUTURE_BITS) & (FUTURES - 1);
+}
+
+uint32_t births_future_deaths(uintptr_t future)
+{
+    if (!memory)
+        return 0;
+    __asm__ volatile("" ::: "memory"); /* what was read was read before, what will be is read after */
+    uint32_t deaths = atomic_load_explicit(&memory->deaths[place_of_future(future)], memory_order_acquire);
+    __asm__ volatile("" ::: "memory");
+    return deaths;
+}
+
+const void *births_future_place(uintptr_t future)
+{
+    return memory ? (const void *)&memory->deaths[place_of_future(future)] : NULL;
 }
 
 /* --- ring --- */
@@ -363,6 +388,15 @@ static void async_gen_dealloc(void *self)
     dealloc(self, own.async_gen_dealloc);
 }
 
+/* In place of a future's tp_dealloc. Counted before its memory is another's. Interpreters
+ * with a GIL of their own may count at once: one is lost then, and the number is new all the same. */
+static void future_dealloc(void *self)
+{
+    _Atomic uint32_t *deaths = &memory->deaths[place_of_future((uintptr_t)self)];
+    atomic_store_explicit(deaths, atomic_load_explicit(deaths, memory_order_relaxed) + 1, memory_order_release);
+    own.future_dealloc(self);
+}
+
 /* --- their installation --- */
 
 static bool read_word(uintptr_t base, int32_t offset, uintptr_t *value)
@@ -477,6 +511,26 @@ static void hook_subclasses(uintptr_t root)
         swap(type + (uintptr_t)target->layout.type_init, (uintptr_t)own.init, (uintptr_t)task_init);
 }
 
+/* The base of the Task type. One of another make than the first stays as it is. */
+static void hook_futures(uintptr_t task_type)
+{
+    uintptr_t type;
+    void (*original)(void *) = own.future_dealloc;
+
+    if (!read_word(task_type, target->layout.type_base, &type) || !containers_type_is_named(target, type, "_asyncio.Future") ||
+        !dealloc_of(type, future_dealloc, &original) || !original)
+        return;
+    if (!own.future_dealloc)
+        own.future_dealloc = original;
+    swap(type + (uintptr_t)target->layout.type_dealloc, (uintptr_t)own.future_dealloc, (uintptr_t)future_dealloc);
+}
+
+bool births_counts_futures(uintptr_t future_type)
+{
+    uintptr_t dealloc;
+    return memory && read_word(future_type, target->layout.type_dealloc, &dealloc) && dealloc == (uintptr_t)future_dealloc;
+}
+
 bool births_hook(uintptr_t task_type)
 {
     uintptr_t init, wrapped, place;
@@ -491,6 +545,7 @@ bool births_hook(uintptr_t task_type)
     swap(place, (uintptr_t)own.init, (uintptr_t)task_init);
     swap(task_type + (uintptr_t)target->layout.type_init, (uintptr_t)own.init, (uintptr_t)task_init);
     hook_subclasses(task_type);
+    hook_futures(task_type);
     return true;
 }
 

@@ -17,6 +17,10 @@
  *            by application threads that hold their GIL, read by the sampler
  *   ring     births on their way to the sampler: many producers (interpreters
  *            with a GIL of their own), one consumer
+ *   deaths   of futures, counted by where they were: a task goes on only when the
+ *            future that it waits for is done, and such a future is never pending
+ *            again. So one that waits for the address of before, where a future is
+ *            pending and none has died, has not moved (sampler/registry.h)
  *
  * Both hooks allocate nothing, take no lock and cannot fail: what has no room is
  * counted, and such a task has no creator. Plain loads are enough in them: they
@@ -76,6 +80,14 @@ bool births_next(struct birth *birth);
 bool births_is_alive(maker_id maker);
 /* Its address; 0: dead. */
 uintptr_t births_coroutine(maker_id maker);
+/* Whether deaths of this Future type's objects are counted, those of its subclasses
+ * written in Python among them. Hooked with the Task type whose base it is. */
+bool births_counts_futures(uintptr_t future_type);
+/* Another number than before: a future at this address may have died since. Ask before
+ * what is to be kept is read, and again after what is compared with it. */
+uint32_t births_future_deaths(uintptr_t future);
+/* The memory of the number: to be fetched some time before it is asked for. */
+const void *births_future_place(uintptr_t future);
 /* Births that found no room, in the ring or among the makers; only ever grows. */
 uint64_t births_lost(void);
 /* Makers in the table now: coroutines that live and made a task. */

@@ -15,6 +15,8 @@ long live_makers(void);
 unsigned long live_coroutine(uint64_t maker);
 unsigned long live_lost(void);
 unsigned long live_halves(void);
+long live_counts_futures(uintptr_t type);
+unsigned long live_future_deaths(uintptr_t future);
 
 static unsigned long halves;
 
@@ -73,4 +75,14 @@ LIVE unsigned long live_lost(void)
 LIVE unsigned long live_halves(void)
 {
     return halves;
+}
+
+LIVE long live_counts_futures(uintptr_t type)
+{
+    return births_counts_futures(type);
+}
+
+LIVE unsigned long live_future_deaths(uintptr_t future)
+{
+    return births_future_deaths(future);
 }

@@ -9,9 +9,11 @@ executing. The caller holds the GIL, so there is no tolerance. Ends with
 "N passed, N failed".
 """
 import asyncio
+import collections.abc
 import ctypes
 import gc
 import os
+import random
 import sys
 import threading
 import types
@@ -45,11 +47,11 @@ class BeforeMixed(Mixin, BeforeBelow):
 class Live:
     def __init__(self, path):
         self.lib = ctypes.PyDLL(path)  # PyDLL: the GIL stays held
-        for name in ("live_hook", "live_is_hooked", "live_coroutine"):
+        for name in ("live_hook", "live_is_hooked", "live_coroutine", "live_counts_futures", "live_future_deaths"):
             getattr(self.lib, name).argtypes = [ctypes.c_uint64]
-        for name in ("live_open", "live_start", "live_hook", "live_is_hooked", "live_next", "live_makers"):
+        for name in ("live_open", "live_start", "live_hook", "live_is_hooked", "live_next", "live_makers", "live_counts_futures"):
             getattr(self.lib, name).restype = ctypes.c_long
-        for name in ("live_coroutine", "live_lost", "live_halves"):
+        for name in ("live_coroutine", "live_lost", "live_halves", "live_future_deaths"):
             getattr(self.lib, name).restype = ctypes.c_ulong
         self.passed = self.failed = 0
         self.birth = (ctypes.c_uint64 * 64)()
@@ -379,6 +381,169 @@ def refused(task, loop):
         pass
 
 
+class OwnFuture(asyncio.Future):
+    pass
+
+
+async def futures(self):
+    """Each death is counted where it was, and nothing else is."""
+    loop, deaths = asyncio.get_running_loop(), live.lib.live_future_deaths
+    live.same("counted", live.lib.live_counts_futures(id(_asyncio.Future)), 1)
+    live.same("another type's", live.lib.live_counts_futures(id(dict)), 0)
+    ways = {
+        "Future()": lambda: _asyncio.Future(loop=loop),
+        "create_future": loop.create_future,
+        "a subclass's": lambda: OwnFuture(loop=loop),
+        "gather's": lambda: asyncio.gather(loop.create_future()),
+    }
+    for label, way in ways.items():
+        for ending in ("let go", "done", "garbage"):
+            future = way()
+            at = id(future)
+            before = deaths(at)
+            if ending == "done" and label != "gather's":
+                future.set_result(None)
+            elif ending == "garbage":
+                circle = [future]
+                circle.append(circle)
+                del circle
+            live.same(f"{label} lives, {ending}", deaths(at), before)
+            del future
+            if ending == "garbage" or label == "gather's":
+                await asyncio.sleep(0)
+                gc.collect()
+            live.same(f"{label} died, {ending}", deaths(at) != before, True)
+
+
+class Steps(collections.abc.Coroutine):
+    """A coroutine that knows how often it was sent on."""
+
+    def __init__(self, coroutine):
+        self.coroutine, self.steps = coroutine, 0
+
+    def send(self, value):
+        self.steps += 1
+        return self.coroutine.send(value)
+
+    def throw(self, *error):
+        self.steps += 1
+        return self.coroutine.throw(*error)
+
+    def close(self):
+        self.coroutine.close()
+
+    def __await__(self):
+        return self.coroutine.__await__()
+
+
+async def wander(rng, queue, turns):
+    """Waits in all kinds of ways, mostly where it waited before."""
+    for _ in range(turns):
+        await rng.choice((by_sleep, by_queue, by_wait_for, by_shield, by_gather, by_event, by_cancel, by_wait))(rng, queue)
+
+
+async def by_sleep(rng, queue):
+    await asyncio.sleep(rng.random() / 1000)
+
+
+async def by_queue(rng, queue):
+    if rng.random() < 0.6:
+        queue.put_nowait(1)
+    await queue.get()
+
+
+async def by_wait_for(rng, queue):
+    try:
+        await asyncio.wait_for(asyncio.sleep(rng.random() / 500), rng.random() / 500)
+    except asyncio.TimeoutError:
+        pass
+
+
+async def by_shield(rng, queue):
+    await asyncio.shield(asyncio.sleep(rng.random() / 1000))
+
+
+async def by_gather(rng, queue):
+    await asyncio.gather(*(asyncio.sleep(rng.random() / 1000) for _ in range(3)))
+
+
+async def by_event(rng, queue):
+    event = asyncio.Event()
+    asyncio.get_running_loop().call_later(rng.random() / 1000, event.set)
+    await event.wait()
+
+
+async def by_cancel(rng, queue):
+    asyncio.get_running_loop().call_later(rng.random() / 1000, asyncio.current_task().cancel)
+    try:
+        await asyncio.get_running_loop().create_future()
+    except asyncio.CancelledError:
+        if sys.version_info >= (3, 11):
+            asyncio.current_task().uncancel()
+        await asyncio.sleep(0)
+
+
+async def by_wait(rng, queue):
+    await asyncio.wait({asyncio.ensure_future(asyncio.sleep(rng.random() / 1000))}, timeout=rng.random() / 1000)
+
+
+async def waits_at_the_same(self):
+    """A task that is sent on twice between two looks often waits where it did, for another future."""
+    loop, futures, same = asyncio.get_running_loop(), [], 0
+
+    async def goes_on():
+        while True:
+            futures.append(loop.create_future())
+            await futures[0]
+
+    task = loop.create_task(goes_on())
+    await asyncio.sleep(0)
+    seen = waits_for(task)
+    for _ in range(400):
+        for _ in range(2):
+            futures.pop().set_result(None)
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+        now = waits_for(task)
+        live.same("not for the same", now != seen, True)
+        same += now[0] == seen[0]
+        seen = now
+    live.same("at the same address", same > 10 or same, True)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    live.births()
+
+
+def waits_for(task):
+    """The address of the future that it waits for and the deaths there; None: it does not."""
+    waiter = task._fut_waiter
+    if waiter is None or waiter.done() or isinstance(waiter, asyncio.Task):
+        return None
+    return id(waiter), live.lib.live_future_deaths(id(waiter))
+
+
+async def waits(self):
+    """What a task that rests rests on: it has not been sent on while it waits for the same future."""
+    rng, queue = random.Random(5), asyncio.Queue()
+    roots = [Steps(wander(rng, queue, 10 ** 9)) for _ in range(40)]
+    tasks = [asyncio.get_running_loop().create_task(root) for root in roots]
+    seen, again, fooled = [(None, 0)] * len(tasks), 0, 0
+    for turn in range(4000):
+        await asyncio.sleep(0 if turn % 3 else 0.0005)
+        for i, task in enumerate(tasks):
+            now = waits_for(task), roots[i].steps
+            if now[0] and seen[i][0] and now[0] == seen[i][0]:
+                again += 1
+                fooled += now[1] != seen[i][1]
+            seen[i] = now
+    live.same("sent on though it waits for the same", fooled, 0)
+    live.same("waiting for the same was seen", again > 1000, True)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    live.births()
+
+
 async def overflow(self):
     loop = asyncio.get_running_loop()
     task = asyncio.Task(nothing(), loop=loop)
@@ -544,7 +709,7 @@ def main():
     live.same("again", (live.lib.live_hook(task), live.lib.live_is_hooked(task)), (1, 1))
     refusals()
     outside()
-    for test in (kinds, groups, depths, eager, generators, identities, endings, errors, many, overflow, crowd):
+    for test in (kinds, groups, depths, eager, generators, identities, endings, errors, futures, waits, waits_at_the_same, many, overflow, crowd):
         run(test)
         live.births()
         gc.collect()

@@ -287,6 +287,73 @@ static void take_none(void)
     ck_assert(!births_next(&birth));
 }
 
+/* --- deaths of futures --- */
+
+static void *buried;
+
+static void future_original(void *self)
+{
+    buried = self;
+}
+
+/* The base of the Task type. */
+static uintptr_t make_future_type(const char *name, dealloc_function original)
+{
+    uintptr_t type = make_type(0), text = zone(32);
+    strcpy((char *)text, name);
+    put(type, target.layout.type_name, text);
+    put(type, target.layout.type_dealloc, (uintptr_t)original);
+    put(task_type, target.layout.type_base, type);
+    return type;
+}
+
+static void bury(uintptr_t type, uintptr_t future)
+{
+    ((dealloc_function)get(type, target.layout.type_dealloc))((void *)future);
+    ck_assert_ptr_eq(buried, (void *)future);
+}
+
+START_TEST(deaths_of_futures_are_counted_where_they_were)
+{
+    enum { AT = 0x7f0000000100, NEIGHBOUR = 0x7f0000000190 };
+    start(_i);
+    uintptr_t type = make_future_type("_asyncio.Future", future_original);
+    ck_assert(!births_counts_futures(type));
+    for (int i = 0; i < 3; i++)
+        ck_assert(births_hook(task_type));
+    ck_assert(births_counts_futures(type));
+    ck_assert(!births_counts_futures(task_type));
+    for (uint32_t i = 1; i < 1000; i++) {
+        uint32_t at = births_future_deaths(AT), neighbour = births_future_deaths(NEIGHBOUR);
+        ck_assert_uint_eq(births_future_deaths(AT), at);
+        bury(type, AT);
+        ck_assert_uint_ne(births_future_deaths(AT), at);
+        ck_assert_uint_eq(births_future_deaths(NEIGHBOUR), neighbour);
+    }
+    ck_assert_ptr_ne(births_future_place(AT), births_future_place(NEIGHBOUR));
+}
+END_TEST
+
+START_TEST(futures_of_another_make_stay_as_they_are)
+{
+    start(_i);
+    uintptr_t other = make_future_type("_asyncio.Other", future_original);
+    ck_assert(births_hook(task_type));
+    ck_assert(!births_counts_futures(other));
+    ck_assert_uint_eq(get(other, target.layout.type_dealloc), (uintptr_t)future_original);
+    uintptr_t first = make_future_type("_asyncio.Future", future_original);
+    ck_assert(births_hook(task_type));
+    ck_assert(births_counts_futures(first));
+    uintptr_t second = make_future_type("_asyncio.Future", generator_original); /* another interpreter's, of another library */
+    ck_assert(births_hook(task_type));
+    ck_assert(!births_counts_futures(second));
+    ck_assert_uint_eq(get(second, target.layout.type_dealloc), (uintptr_t)generator_original);
+    put(task_type, target.layout.type_base, 0xdddddddddddddddd);
+    ck_assert(births_hook(task_type));
+    ck_assert(!births_counts_futures(0xdddddddddddddddd));
+}
+END_TEST
+
 /* --- hooking --- */
 
 START_TEST(nothing_before_the_start)
@@ -296,6 +363,8 @@ START_TEST(nothing_before_the_start)
     ck_assert(!births_is_alive(1));
     ck_assert_uint_eq(births_coroutine(7ull << 32 | 1), 0);
     ck_assert_uint_eq(births_makers(), 0);
+    ck_assert(!births_counts_futures(0x1000));
+    ck_assert_uint_eq(births_future_deaths(0x1000), 0);
     births_postfork_child();
     real_resolve();
     guard_start(GUARD_SYSCALL);
@@ -765,6 +834,7 @@ Suite *suite_births(void)
         a_circle_of_subclasses_ends, what_is_not_as_it_should_be, another_original_is_refused, another_type_of_the_same_original,
         innermost_first_and_only_coroutines, a_long_chain_is_cut_at_its_outer_end, a_deep_thread_is_read_to_a_limit, no_thread_no_frame,
         an_address_is_no_identity, made_while_it_dies, identities_that_never_were, a_full_bucket_is_counted, a_full_ring_is_counted,
+        deaths_of_futures_are_counted_where_they_were, futures_of_another_make_stay_as_they_are,
         records_of_all_lengths_round_the_ring, a_child_begins_with_an_empty_ring,
     };
     Suite *suite = suite_create("births");
