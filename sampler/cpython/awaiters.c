@@ -236,6 +236,52 @@ uintptr_t awaiters_between(const struct py_target *target, uintptr_t callback)
     return row->route == ROUTE_CLOSURE && !row->attribute && !row->is_queue ? containers_closure_at(target, callback, variable) : 0;
 }
 
+/* The object that a row's way begins with; 0: unreadable. */
+static uintptr_t begin_of_route(const struct py_target *target, const struct row *row, int variable, uintptr_t callback, uintptr_t function,
+                                uintptr_t self)
+{
+    struct items arguments;
+    uintptr_t tuple;
+    switch (row->route) {
+    case ROUTE_CLOSURE:
+        return containers_closure_at(target, function, variable);
+    case ROUTE_SELF:
+        return self;
+    case ROUTE_ARGUMENT:
+        tuple = word(callback, target->layout.partial_args);
+        return function != callback && !self && tuple && containers_items(target, tuple, &arguments) ? containers_item(&arguments, 0) : 0;
+    default:
+        return 0;
+    }
+}
+
+bool awaiters_lead(const struct py_target *target, uintptr_t callback, struct awaiters_lead *lead)
+{
+    const struct layout *layout = &target->layout;
+    uintptr_t type = word(callback, layout->object_type), function = callback, self = 0;
+    int variable;
+
+    *lead = (struct awaiters_lead){0};
+    if (type == target->cfunction_type) {
+        if (is_wakeup(target, callback))
+            *lead = (struct awaiters_lead){ROWS, true, word(callback, layout->cfunction_self)};
+        return !lead->route || lead->key;
+    }
+    if (type == target->method_type) {
+        function = word(callback, layout->method_function);
+        self = word(callback, layout->method_self);
+    } else if (type != target->function_type) {
+        if (!type || !containers_type_is_named(target, type, "functools.partial"))
+            return type != 0;
+        function = word(callback, layout->partial_function);
+    }
+    const struct row *row = row_of(target, function, &variable);
+    if (row->route == ROUTE_NONE)
+        return function != 0;
+    *lead = (struct awaiters_lead){(uint32_t)(row - rows), false, begin_of_route(target, row, variable, callback, function, self)};
+    return lead->key != 0;
+}
+
 /* --- the walk --- */
 
 void awaiters_begin(struct awaiters_walk *walk, const struct py_target *target, const struct asyncio *asyncio, const struct future *future)

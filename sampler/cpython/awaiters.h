@@ -68,6 +68,16 @@ bool awaiters_next(struct awaiters_walk *walk, struct awaiter *awaiter);
  * life (gather's, wait's, shield's): all whose callback it is lead there. 0: no such. */
 uintptr_t awaiters_between(const struct py_target *target, uintptr_t callback);
 
+/* Where a callback leads, as far as it cannot change: equal for two callbacks, they lead
+ * to the same tasks, whichever these are; the same for one at two times, it has not become another. */
+struct awaiters_lead {
+    uint32_t route; /* 0: to nobody, ever */
+    bool direct;    /* it wakes a task up that waits for that very future; else equal leads lead through the same futures */
+    uintptr_t key;  /* the task that it wakes up, or the object that what stands between is found from */
+};
+/* False: it cannot be told so (of a task written in Python, unreadable). */
+bool awaiters_lead(const struct py_target *target, uintptr_t callback, struct awaiters_lead *lead);
+
 /* The number of the function of this qualified name (a str), if it is one that waits for members of its own with a
  * plain future: wait() and TaskGroup; 0: another. */
 int awaiters_aggregate(const struct py_target *target, uintptr_t qualname);

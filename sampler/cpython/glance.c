@@ -5,8 +5,6 @@
  */
 #include "sampler/cpython/glance.h"
 
-#include <stdbool.h>
-
 #include "hooks/guard.h"
 
 #define ADDRESS_LOWEST 4096u
@@ -96,6 +94,24 @@ void glance_fetch(const struct py_target *target, uintptr_t task)
     fetch(task, target->layout.future_callbacks);
     fetch(task, target->layout.future_state);
     fetch(task, target->layout.task_coro);
+}
+
+void glance_fetch_wait(const struct py_target *target, const struct glance_wait *wait)
+{
+    fetch(wait->task, target->layout.future_callbacks);
+    fetch(wait->task, target->layout.task_waiter);
+    fetch(wait->future, target->layout.future_state);
+}
+
+bool glance_still_waits(const struct py_target *target, const struct glance_wait *wait)
+{
+    const struct layout *layout = &target->layout;
+    uint64_t words[WORDS] = {[OBJECT] = wait->task, [WAITER] = wait->future};
+    const struct guard_place places[] = {around(layout->future_callback0, OBJECT, CALLBACK0), around(layout->future_callbacks, OBJECT, CALLBACKS),
+                                         around(layout->task_waiter, OBJECT, CORO), around(layout->future_state, WAITER, STATE)};
+    return wait->task >= ADDRESS_LOWEST && wait->future >= ADDRESS_LOWEST && guard_gather(words, places, 4) &&
+           words[CALLBACK0] == wait->callback0 && !words[CALLBACKS] && words[CORO] == wait->future &&
+           part(words[STATE], layout->future_state, 4) == FUTURE_PENDING;
 }
 
 static void fetch_future(const struct plan *plan, uintptr_t future)

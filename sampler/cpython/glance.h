@@ -18,6 +18,7 @@
 #ifndef APROF_SAMPLER_CPYTHON_GLANCE_H
 #define APROF_SAMPLER_CPYTHON_GLANCE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "sampler/cpython/asyncio.h"
@@ -33,6 +34,19 @@ struct glance {
     uintptr_t waiter;  /* what the task waits for */
     uint32_t links;
 };
+
+/* A task goes on only when the future that it waits for is done, and a future that is done
+ * stays so. So a task that waits for this future, which is pending, stands where it stood
+ * when it began to; provided that it is the same future: one that died may have another
+ * at its address (births_future_deaths). Four words instead of a glance. */
+struct glance_wait {
+    uintptr_t task, future; /* of _asyncio, all of them */
+    uintptr_t callback0;    /* its only callback; 0: none */
+};
+/* Whether the task waits for this future now, and has this callback and no other. */
+bool glance_still_waits(const struct py_target *target, const struct glance_wait *wait);
+/* Fetches what that needs, some time before. */
+void glance_fetch_wait(const struct py_target *target, const struct glance_wait *wait);
 
 /* Fetches what the first look at a task needs: some time before it is in a batch. */
 void glance_fetch(const struct py_target *target, uintptr_t task);

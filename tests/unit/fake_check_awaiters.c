@@ -279,6 +279,58 @@ START_TEST(each_callback_leads_to_who_waits)
 }
 END_TEST
 
+static struct awaiters_lead lead_of(uintptr_t callback)
+{
+    struct awaiters_lead lead;
+    ck_assert(awaiters_lead(&world.target, callback, &lead));
+    return lead;
+}
+
+static bool are_alike(struct awaiters_lead a, struct awaiters_lead b)
+{
+    return a.route == b.route && a.direct == b.direct && a.key == b.key;
+}
+
+/* Through the same object and in the same way. */
+START_TEST(callbacks_that_lead_alike)
+{
+    start(_i);
+    for (int row = 0; row < BETWEEN; row++) {
+        uintptr_t first = between[row](new_future()), second = between[row](new_future());
+        struct awaiters_lead lead = lead_of(first);
+        ck_assert_uint_ne(lead.route, 0);
+        ck_assert_uint_ne(lead.key, 0);
+        ck_assert(!lead.direct);
+        ck_assert(are_alike(lead_of(first), lead));
+        ck_assert(!are_alike(lead_of(second), lead));
+        ck_assert(!are_alike(lead_of(between[(row + 1) % BETWEEN](new_future())), lead));
+    }
+    uintptr_t future = new_future();
+    ck_assert(are_alike(lead_of(of_gather(future)), lead_of(of_gather(future))));
+    ck_assert(!are_alike(lead_of(of_gather(future)), lead_of(of_wait(future))));
+}
+END_TEST
+
+START_TEST(callbacks_that_wake_or_lead_nowhere)
+{
+    struct awaiters_lead lead;
+    start(_i);
+    fake_task(&world, 0, 1);
+    fake_task(&world, 1, 1);
+    lead = lead_of(fake_task_at(1) + FAKE_IN_WAKEUP);
+    ck_assert(lead.direct);
+    ck_assert_uint_eq(lead.key, fake_task_at(1));
+    ck_assert(!are_alike(lead, lead_of(fake_task_at(0) + FAKE_IN_WAKEUP)));
+    ck_assert_uint_eq(lead_of(new_function("some.<locals>.callback", "outer", new_future())).route, 0);
+    fake_world_word(&world, fake_task_at(1) + FAKE_IN_WAKEUP, layout->cfunction_def, 0);
+    ck_assert_uint_eq(lead_of(fake_task_at(1) + FAKE_IN_WAKEUP).route, 0); /* another builtin */
+    ck_assert_uint_eq(lead_of(new_future()).route, 0); /* nothing that is known */
+    ck_assert(!awaiters_lead(&world.target, 0, &lead));
+    ck_assert(!awaiters_lead(&world.target, 0xdddddddddddddddd, &lead));
+    ck_assert(!awaiters_lead(&world.target, of_gather(0), &lead));
+}
+END_TEST
+
 START_TEST(a_function_is_told_once)
 {
     start(_i);
@@ -783,6 +835,7 @@ END_TEST
 Suite *suite_awaiters(void)
 {
     const TTest *const tests[] = {
+        callbacks_that_lead_alike, callbacks_that_wake_or_lead_nowhere,
         nobody_waits, a_task_awaits_it, several_tasks_await_it, each_callback_leads_to_who_waits, a_function_is_told_once,
         a_task_written_in_python_is_woken_by_a_method, callbacks_that_lead_to_nobody, an_edge_must_close, an_edge_between_must_close,
         another_builtin_wakes_nobody, futures_stand_on_each_other, too_many_levels_are_cut, every_branch_is_followed, two_ways_to_one_task,

@@ -117,6 +117,55 @@ START_TEST(a_task_that_has_not_begun_has_one)
 }
 END_TEST
 
+/* --- four words --- */
+
+static bool still_waits(uint32_t task, uintptr_t callback)
+{
+    struct glance_wait wait = {fake_task_at(task), fake_future_at(task), callback};
+    glance_fetch_wait(&world.target, &wait);
+    return glance_still_waits(&world.target, &wait);
+}
+
+START_TEST(one_that_waits_still)
+{
+    start(_i, 2);
+    const struct layout *layout = &world.target.layout;
+    ck_assert(still_waits(0, 0));
+    unsigned long before = fake_reads();
+    ck_assert(still_waits(0, 0));
+    ck_assert_uint_le(fake_reads() - before, 4);
+    fake_task_waits(&world, 0, 1, fake_future_at(0)); /* no matter where */
+    ck_assert(still_waits(0, 0));
+    fake_future_state(&world, fake_future_at(0), FUTURE_FINISHED);
+    ck_assert(!still_waits(0, 0));
+    fake_future_state(&world, fake_future_at(0), FUTURE_PENDING);
+    fake_world_word(&world, fake_task_at(0), layout->future_callback0, 0x1230);
+    ck_assert(!still_waits(0, 0));
+    ck_assert(!still_waits(0, 0x1238));
+    ck_assert(still_waits(0, 0x1230));
+    fake_world_word(&world, fake_task_at(0), layout->future_callbacks, 0x1230); /* a list of further ones */
+    ck_assert(!still_waits(0, 0x1230));
+    fake_no_callbacks(&world, fake_task_at(0));
+    ck_assert(still_waits(0, 0));
+    fake_task_waiter(&world, 0, fake_future_at(1));
+    ck_assert(!still_waits(0, 0));
+    fake_task_waiter(&world, 0, 0);
+    ck_assert(!still_waits(0, 0));
+    stop();
+}
+END_TEST
+
+START_TEST(what_is_gone_waits_no_more)
+{
+    start(_i, 1);
+    struct glance_wait waits[] = {{0, fake_future_at(0), 0}, {fake_task_at(0), 0, 0}, {7, 7, 0}, {0xdddddddddddddddd, fake_future_at(0), 0},
+                                  {fake_task_at(0), 0xdddddddddddddddd, 0}};
+    for (size_t i = 0; i < sizeof waits / sizeof *waits; i++)
+        ck_assert(!glance_still_waits(&world.target, &waits[i]));
+    stop();
+}
+END_TEST
+
 /* --- different --- */
 
 /* With this word there, it is another glance, but one; with the old one, the old. */
@@ -330,6 +379,8 @@ Suite *suite_glance(void)
     tcase_add_loop_test(tests, a_batch_is_as_its_members_alone, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(tests, what_is_no_part_of_a_stack_does_not_count, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(tests, a_task_that_has_not_begun_has_one, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(tests, one_that_waits_still, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(tests, what_is_gone_waits_no_more, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(tests, every_word_of_a_coroutine_counts, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(tests, its_state_counts, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(tests, what_is_awaited_counts, FIRST_MINOR, AFTER_LAST_MINOR);
