@@ -253,8 +253,21 @@ static inline void fake_future_state(struct fake_world *world, uintptr_t future,
     fake_world_int(world, future, world->target.layout.future_state, state);
 }
 
+enum { FAKE_DEATHS = 1024 };
+#define FAKE_WEAK __attribute__((weak))
+FAKE_WEAK uint32_t fake_deaths[FAKE_DEATHS]; /* of futures, by where they are */
+
+static inline uint32_t *fake_deaths_of(uintptr_t future)
+{
+    return &fake_deaths[future / FAKE_TASK_BYTES % FAKE_DEATHS];
+}
+
+/* What it waited for before is gone; something else may be there now. */
 static inline void fake_task_waiter(struct fake_world *world, uint32_t task, uintptr_t future)
 {
+    uintptr_t before = fake_world_get(world, fake_task_at(task), world->target.layout.task_waiter);
+    if (before)
+        ++*fake_deaths_of(before);
     fake_world_word(world, fake_task_at(task), world->target.layout.task_waiter, future);
 }
 

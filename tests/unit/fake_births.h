@@ -12,6 +12,7 @@
 #include <string.h> /* memset */
 
 #include "sampler/births.h"
+#include "tests/unit/fake_asyncio.h"
 
 enum { FAKE_MAKERS = 1024, FAKE_BIRTHS = 1024 };
 
@@ -22,11 +23,10 @@ struct fake_births {
     uint32_t born, taken;
     uint64_t lost;
     uintptr_t hooked; /* type */
+    uintptr_t counted; /* type of futures whose deaths are counted */
     uintptr_t task, coroutine_of_task; /* what births_task_of knows */
     uint32_t dies_after; /* so many questions whether a maker lives, all die; 0: never */
 };
-
-#define FAKE_WEAK __attribute__((weak))
 
 FAKE_WEAK struct fake_births fake_births;
 
@@ -106,6 +106,21 @@ FAKE_WEAK bool births_is_alive(maker_id maker)
     if (fake_births.dies_after && !--fake_births.dies_after)
         memset(fake_births.maker, 0, sizeof fake_births.maker);
     return fake_births.maker[maker] != 0;
+}
+
+FAKE_WEAK bool births_counts_futures(uintptr_t future_type)
+{
+    return fake_births.counted == future_type;
+}
+
+FAKE_WEAK uint32_t births_future_deaths(uintptr_t future)
+{
+    return *fake_deaths_of(future);
+}
+
+FAKE_WEAK const void *births_future_place(uintptr_t future)
+{
+    return fake_deaths_of(future);
 }
 
 FAKE_WEAK uint64_t births_lost(void)
