@@ -570,6 +570,14 @@ void lineage_prove(struct lineage *lineage)
     }
 }
 
+void lineage_prove_late(struct lineage *lineage, uint32_t task)
+{
+    const struct base *bases;
+    lineage_of(lineage, task, &bases);
+    if (lineage->stale && stands_on_stale(lineage, at(lineage, task)))
+        at(lineage, task)->flags |= STALE;
+}
+
 bool lineage_is_proven(const struct lineage *lineage, uint32_t task)
 {
     return !has(lineage, task, STALE);

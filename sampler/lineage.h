@@ -66,5 +66,7 @@ bool lineage_lacks_creator(const struct lineage *lineage, uint32_t task);
  * read right after the edge to it was (edges_proven) may have moved on since. */
 void lineage_prove(struct lineage *lineage);
 bool lineage_is_proven(const struct lineage *lineage, uint32_t task);
+/* The same for one that is placed after that, and stands on what was placed before. */
+void lineage_prove_late(struct lineage *lineage, uint32_t task);
 
 #endif

@@ -15,6 +15,8 @@ enum {
     UNBORN_ROUNDS = 100,   /* until an object whose __init__ does not end is no task */
     CHAIN_LONGEST = 16384, /* coroutines of one task */
     SHARED = 256,          /* futures between tasks that are remembered within a round; a power of two */
+    FOLLOWED = 64,         /* callbacks likewise */
+    AHEAD = 12,            /* of the task that is looked at, another one is fetched */
     FIRST_ROOM = 256,
     REREADINGS = 4,        /* one within the other */
     PROVEN_MOST = 4,       /* awaiters looked at again as soon as a task's edges were read */
@@ -42,13 +44,43 @@ struct late {
     uint8_t asyncio;
 };
 
+/* Of a task what every round looks at, in an array of its own beside the records. */
+struct seen {
+    struct glance_wait wait;  /* what it waited for when it was read last */
+    uint64_t read_from;       /* births_number() before its last reading */
+    uint32_t deaths;          /* births_future_deaths() of that before */
+    uint32_t round;           /* of its last reading */
+    uint32_t group;           /* in which it rests; 0: it does not */
+    uint8_t asyncio;
+};
+
+struct group {
+    uint32_t first, count;
+};
+
+/* Callbacks that many tasks have in common are followed once a round. */
+struct followed {
+    uintptr_t callback;
+    uint32_t round;
+    bool known;
+    struct awaiters_lead lead;
+};
+
 struct registry {
     const struct py_target *target;
     struct registered *tasks;
-    uint32_t count, room;
+    struct seen *seen;
+    uint32_t *active;            /* indices */
+    uint32_t actives;
+    uint32_t count, room;        /* of tasks, seen and active */
+    struct group *group;
+    struct awaiters_lead *lead_of; /* a group */
+    uint32_t groups_room, leads_room;
+    uint32_t verify_from, verify; /* so many from there on are glanced at, though they rest */
+    uint32_t may_rest;           /* a bit for each asyncio */
     uint32_t *by_task, *by_coro; /* open-addressed: index + 1 */
     uint32_t slots;              /* of each: a power of two, at least twice the room */
-    uint32_t coros;              /* slots of by_coro in use, also by what is no longer there */
+    uint32_t tasks_used, coros_used; /* slots in use, also by what is no longer there */
     struct link *link;
     uint32_t links, links_room;
     struct edge *edge;
@@ -62,6 +94,7 @@ struct registry {
     bool awaits;                 /* some wait for another task, in this round */
     struct late *late;           /* births to be taken at the end of the round */
     struct shared shared[SHARED];
+    struct followed followed[FOLLOWED];
 };
 
 /* --- memory --- */
@@ -93,6 +126,10 @@ void registry_free(struct registry *registry)
         mem_free(late);
     }
     mem_free(registry->tasks);
+    mem_free(registry->seen);
+    mem_free(registry->active);
+    mem_free(registry->group);
+    mem_free(registry->lead_of);
     mem_free(registry->by_task);
     mem_free(registry->by_coro);
     mem_free(registry->link);
@@ -107,9 +144,14 @@ static uint32_t slot_of(const struct registry *registry, uintptr_t address)
     return (uint32_t)(address * 0x9e3779b97f4a7c15u >> 32) & (registry->slots - 1);
 }
 
-static bool has_left(const struct registry *registry, const struct registered *task)
+static bool is_read(const struct registry *registry, uint32_t index)
 {
-    return task->status == TASK_GONE && task->round == registry->round;
+    return registry->seen[index].round == registry->round;
+}
+
+static bool has_left(const struct registry *registry, uint32_t index)
+{
+    return registry->tasks[index].status == TASK_GONE && is_read(registry, index);
 }
 
 static uint32_t find_in(const struct registry *registry, const uint32_t *index, uintptr_t address, bool by_coro)
@@ -117,9 +159,12 @@ static uint32_t find_in(const struct registry *registry, const uint32_t *index, 
     if (!registry->slots || !address)
         return NO_TASK;
     for (uint32_t at = slot_of(registry, address); index[at]; at = (at + 1) & (registry->slots - 1)) {
-        const struct registered *task = &registry->tasks[index[at] - 1];
-        if (by_coro ? task->coro == address && !has_left(registry, task) : task->task == address)
-            return index[at] - 1;
+        uint32_t found = index[at] - 1; /* it may be another's by now, or nobody's */
+        if (found >= registry->count)
+            continue;
+        const struct registered *task = &registry->tasks[found];
+        if (by_coro ? task->coro == address && !has_left(registry, found) : task->task == address)
+            return found;
     }
     return NO_TASK;
 }
@@ -134,7 +179,7 @@ uint32_t registry_find(const struct registry *registry, uintptr_t task)
 uint32_t registry_find_coro(struct registry *registry, uintptr_t coro)
 {
     uint32_t index;
-    while ((index = find_in(registry, registry->by_coro, coro, true)) != NO_TASK && registry->tasks[index].round != registry->round)
+    while ((index = find_in(registry, registry->by_coro, coro, true)) != NO_TASK && !is_read(registry, index))
         registry_read(registry, index);
     return index;
 }
@@ -153,7 +198,7 @@ static void index_all(struct registry *registry)
 {
     memset(registry->by_task, 0, registry->slots * sizeof *registry->by_task);
     memset(registry->by_coro, 0, registry->slots * sizeof *registry->by_coro);
-    registry->coros = registry->count;
+    registry->tasks_used = registry->coros_used = registry->count;
     for (uint32_t i = 0; i < registry->count; i++) {
         put_into(registry, registry->by_task, registry->tasks[i].task, i);
         put_into(registry, registry->by_coro, registry->tasks[i].coro, i);
@@ -180,6 +225,102 @@ static bool grow_indexes(struct registry *registry)
     return true;
 }
 
+/* Those that moved, or whose coroutine is another, have a further slot. */
+static void note_slots(struct registry *registry, uint32_t tasks, uint32_t coros)
+{
+    registry->tasks_used += tasks;
+    registry->coros_used += coros;
+    if (registry->tasks_used > registry->slots / 4 * 3 || registry->coros_used > registry->slots / 4 * 3)
+        index_all(registry);
+}
+
+/* --- active, and at rest --- */
+
+uint32_t registry_actives(const struct registry *registry)
+{
+    return registry->actives;
+}
+
+uint32_t registry_active(const struct registry *registry, uint32_t at)
+{
+    return registry->active[at];
+}
+
+/* There is room for all. */
+static void become_active(struct registry *registry, uint32_t index)
+{
+    registry->tasks[index].at = registry->actives;
+    registry->active[registry->actives++] = index;
+}
+
+static void become_inactive(struct registry *registry, uint32_t index)
+{
+    uint32_t at = registry->tasks[index].at, moved = registry->active[--registry->actives];
+    registry->active[at] = moved;
+    registry->tasks[moved].at = at;
+}
+
+static void link_at_rest(struct registry *registry, uint32_t index, uint32_t group)
+{
+    struct registered *task = &registry->tasks[index];
+    task->at = registry->group[group].first;
+    task->before = NO_TASK;
+    if (task->at != NO_TASK)
+        registry->tasks[task->at].before = index;
+    registry->group[group].first = index;
+}
+
+static void unlink_at_rest(struct registry *registry, uint32_t index, uint32_t group)
+{
+    const struct registered *task = &registry->tasks[index];
+    if (task->at != NO_TASK)
+        registry->tasks[task->at].before = task->before;
+    if (task->before != NO_TASK)
+        registry->tasks[task->before].at = task->at;
+    else
+        registry->group[group].first = task->at;
+}
+
+void registry_wake(struct registry *registry, uint32_t index)
+{
+    uint32_t group = registry->seen[index].group;
+    if (!group)
+        return;
+    unlink_at_rest(registry, index, group);
+    registry->group[group].count--;
+    registry->seen[index].group = 0;
+    registry->tasks[index].woken_from = group;
+    registry->tasks[index].unchanged = registry->tasks[index].reshaped = false;
+    become_active(registry, index);
+}
+
+void registry_allow_rest(struct registry *registry, uint8_t asyncio, bool allowed)
+{
+    uint32_t bit = 1u << asyncio;
+    if (!allowed && registry->may_rest & bit)
+        for (uint32_t i = 0; i < registry->count; i++)
+            if (registry->seen[i].asyncio == asyncio)
+                registry_wake(registry, i);
+    registry->may_rest = (registry->may_rest & ~bit) | (allowed ? bit : 0);
+}
+
+uint32_t registry_resting(const struct registry *registry, uint32_t group)
+{
+    return group < registry->groups_room ? registry->group[group].count : 0;
+}
+
+uint32_t registry_first_at_rest(const struct registry *registry, uint32_t group)
+{
+    return registry_resting(registry, group) ? registry->group[group].first : NO_TASK;
+}
+
+void registry_verify(struct registry *registry, uint64_t part, uint64_t all)
+{
+    uint64_t tasks = part < all ? registry->count * part / all + 1 : registry->count;
+    registry->verify_from = registry->count ? (registry->verify_from + registry->verify) % registry->count : 0;
+    registry->verify = tasks < registry->count ? (uint32_t)tasks : registry->count;
+}
+
 /* --- tasks come and go --- */
 
 uint32_t registry_count(const struct registry *registry)
@@ -197,6 +338,20 @@ uint64_t registry_skipped(const struct registry *registry)
     return registry->skipped;
 }
 
+/* Of three arrays, for one task more. */
+static bool grow_tasks(struct registry *registry)
+{
+    uint32_t seen = registry->room, active = registry->room, room = registry->room;
+    if (registry->count < registry->room)
+        return true;
+    if (!grow((void **)&registry->seen, &seen, registry->count + 1, sizeof *registry->seen) ||
+        !grow((void **)&registry->active, &active, registry->count + 1, sizeof *registry->active) ||
+        !grow((void **)&registry->tasks, &room, registry->count + 1, sizeof *registry->tasks))
+        return false;
+    registry->room = room;
+    return true;
+}
+
 uint32_t registry_add(struct registry *registry, uintptr_t task, uint8_t asyncio)
 {
     uint32_t index = registry->next;
@@ -206,14 +361,16 @@ uint32_t registry_add(struct registry *registry, uintptr_t task, uint8_t asyncio
         registry->next = index + 1;
         return index;
     }
-    if (!grow((void **)&registry->tasks, &registry->room, registry->count + 1, sizeof *registry->tasks) || !grow_indexes(registry) ||
-        registry->count * 2 >= registry->slots) {
+    if (!grow_tasks(registry) || !grow_indexes(registry) || registry->count * 2 >= registry->slots) {
         registry->skipped++;
         return NO_TASK;
     }
     index = registry->count++;
     registry->tasks[index] = (struct registered){.task = task, .asyncio = asyncio, .order = registry->order++};
+    registry->seen[index] = (struct seen){.wait.task = task, .asyncio = asyncio};
+    become_active(registry, index);
     put_into(registry, registry->by_task, task, index);
+    note_slots(registry, 1, 0);
     return index;
 }
 
@@ -229,6 +386,7 @@ static void become_another(struct registry *registry, struct registered *task)
     task->read_ns = 0;
     task->order = registry->order++;
     task->kept_stack = PROFILE_ROOT;
+    task->reshaped = true;
 }
 
 /* Its coroutine tells a task from another one at the same address. */
@@ -241,8 +399,7 @@ static void note_coro(struct registry *registry, uint32_t index, uintptr_t coro)
         become_another(registry, task);
     task->coro = coro;
     put_into(registry, registry->by_coro, coro, index);
-    if (++registry->coros > registry->slots / 4 * 3)
-        index_all(registry);
+    note_slots(registry, 0, 1);
 }
 
 /* A task that nobody has read yet may have made others: its coroutine is noted at
@@ -281,12 +438,15 @@ static void take_birth(struct registry *registry, const struct birth *birth, uin
     if (index == NO_TASK)
         return;
     struct registered *task = &registry->tasks[index];
+    registry_wake(registry, index);
     note_birth(registry, task, birth);
-    task->asyncio = asyncio;
+    task->asyncio = registry->seen[index].asyncio = asyncio;
     task->coro = 0;   /* its old slot in by_coro finds another address, or nobody */
     task->glance = 0; /* the same to the last bit, it is another task all the same */
+    task->unchanged = false;
     task->status = (uint8_t)status;
     task->edges = 0;
+    registry->seen[index].wait.future = 0;
     note_coro_of_birth(registry, index);
 }
 
@@ -303,12 +463,16 @@ static bool put_off(struct registry *registry, const struct birth *birth, uint8_
 void registry_born(struct registry *registry, const struct birth *birth, uint8_t asyncio)
 {
     uint32_t index = registry_find(registry, birth->task);
-    struct registered *task = index == NO_TASK ? NULL : &registry->tasks[index];
-    if (!task || task->round != registry->round)
+    if (index == NO_TASK || !is_read(registry, index)) {
         take_birth(registry, birth, asyncio, TASK_UNREAD);
-    else if (birth->number < task->read_from)
-        note_birth(registry, task, birth);
-    else if (birth->number - task->read_from < task->read_births || !put_off(registry, birth, asyncio))
+        return;
+    }
+    uint64_t from = registry->seen[index].read_from;
+    bool rests = registry->seen[index].group != 0; /* it was one still, and no other, when it was looked at after that */
+    if (birth->number < from && !rests)
+        note_birth(registry, &registry->tasks[index], birth);
+    else if (birth->number < from || birth->number - from < (rests ? 0 : registry->tasks[index].read_births) ||
+             !put_off(registry, birth, asyncio))
         take_birth(registry, birth, asyncio, TASK_TORN);
 }
 
@@ -343,38 +507,65 @@ static void shrink_array(void **array, uint32_t *room, uint32_t most, size_t siz
     *room = most;
 }
 
-/* After a burst of tasks their memory is given back. True: the indexes were made anew. */
-static bool shrink(struct registry *registry)
+/* After a burst of tasks their memory is given back. */
+static void shrink(struct registry *registry)
 {
-    uint32_t room = registry->room / 4;
+    uint32_t room = registry->room / 4, seen = registry->room, active = registry->room;
     if (registry->room <= SHRINK_FROM || registry->count * 8 > registry->room)
-        return false;
+        return;
     shrink_array((void **)&registry->tasks, &registry->room, room, sizeof *registry->tasks);
+    shrink_array((void **)&registry->seen, &seen, registry->room, sizeof *registry->seen);
+    shrink_array((void **)&registry->active, &active, registry->room, sizeof *registry->active);
     shrink_array((void **)&registry->link, &registry->links_room, room, sizeof *registry->link);
     shrink_array((void **)&registry->edge, &registry->edges_room, room, sizeof *registry->edge);
     uint32_t slots = registry->slots;
     registry->slots = 0; /* any number is more */
-    if (grow_indexes(registry))
-        return true;
-    registry->slots = slots;
-    return false;
+    if (!grow_indexes(registry))
+        registry->slots = slots;
+}
+
+/* Its index is another's now, if another one had the last. */
+static void move_last_to(struct registry *registry, uint32_t index)
+{
+    uint32_t last = registry->count;
+    struct registered *task = &registry->tasks[index];
+    if (index == last)
+        return;
+    *task = registry->tasks[last];
+    registry->seen[index] = registry->seen[last];
+    uint32_t group = registry->seen[index].group;
+    if (!group) {
+        registry->active[task->at] = index;
+    } else {
+        if (task->at != NO_TASK)
+            registry->tasks[task->at].before = index;
+        if (task->before != NO_TASK)
+            registry->tasks[task->before].at = index;
+        else
+            registry->group[group].first = index;
+    }
+    put_into(registry, registry->by_task, task->task, index);
+    put_into(registry, registry->by_coro, task->coro, index);
+    note_slots(registry, 1, task->coro != 0);
+}
+
+static void remove_task(struct registry *registry, uint32_t index)
+{
+    become_inactive(registry, index);
+    mem_free(registry->tasks[index].makers);
+    registry->count--;
+    move_last_to(registry, index);
 }
 
 void registry_end_round(struct registry *registry)
 {
-    uint32_t kept = 0;
     take_late(registry);
     if (!registry->gone)
         return;
-    for (uint32_t i = 0; i < registry->count; i++) {
-        if (registry->tasks[i].round == registry->round && registry->tasks[i].status == TASK_GONE)
-            mem_free(registry->tasks[i].makers);
-        else
-            registry->tasks[kept++] = registry->tasks[i];
-    }
-    registry->count = kept;
-    if (!shrink(registry))
-        index_all(registry);
+    for (uint32_t i = registry->actives; i-- > 0;)
+        if (has_left(registry, registry->active[i]))
+            remove_task(registry, registry->active[i]);
+    shrink(registry);
     registry->round++; /* edges are indices: they are void */
 }
 
@@ -497,6 +688,7 @@ static bool add_edge(struct registry *registry, uint32_t first, uint32_t other, 
     awaiter->awaits_first = first;
     registry->awaits = true;
     registry->edge[registry->edges++] = (struct edge){other, through};
+    registry_wake(registry, other); /* no leaf */
     return true;
 }
 
@@ -571,6 +763,7 @@ static void read_edges(struct registry *registry, uint32_t index, const struct a
             *shared = (struct shared){shared->between, registry->round, first, registry->edges - first};
     }
     struct registered *task = &registry->tasks[index];
+    task->edges_round = registry->round;
     task->first_edge = shared ? shared->first_edge : first;
     task->edges = shared ? shared->edges : registry->edges - first;
     const struct edge *edge = registry_edges(registry, task);
@@ -595,6 +788,7 @@ static void find_edges(struct registry *registry, uint32_t index)
 {
     struct registered *task = &registry->tasks[index];
     struct future future;
+    task->edges_round = registry->round;
     task->edges_proven = false;
     task->edges = 0;
     if (task->kept == KEPT_NONE || (task->kept == KEPT_DIRECT && find_direct(registry, index)))
@@ -646,7 +840,7 @@ static bool read_whole(struct registry *registry, struct registered *task, struc
 static bool is_waiting_as_read(struct registry *registry, const struct edge *edge)
 {
     const struct registered *awaiter = &registry->tasks[edge->awaiter];
-    return awaiter->round == registry->round && awaiter->waiter == edge->through && registry_need_links(registry, edge->awaiter) &&
+    return is_read(registry, edge->awaiter) && awaiter->waiter == edge->through && registry_need_links(registry, edge->awaiter) &&
            registry_is_as_read(registry, edge->awaiter);
 }
 
@@ -660,9 +854,9 @@ static void prove_edges(struct registry *registry, uint32_t index)
     for (uint32_t i = 0; i < edges && proven; i++) {
         const struct edge edge = registry_edges(registry, &registry->tasks[index])[i];
         proven = is_waiting_as_read(registry, &edge);
-        if (!proven && registry->tasks[edge.awaiter].round == registry->round && registry->rereadings < REREADINGS) {
+        if (!proven && is_read(registry, edge.awaiter) && registry->rereadings < REREADINGS) {
             registry->rereadings++;
-            registry->tasks[edge.awaiter].round--;
+            registry->seen[edge.awaiter].round--;
             registry_read(registry, edge.awaiter);
             registry->rereadings--;
             proven = is_waiting_as_read(registry, &edge);
@@ -686,10 +880,11 @@ static void read_anew(struct registry *registry, uint32_t index, uint64_t glance
     struct reading reading;
     uint8_t status = task->status;
 
-    task->round = registry->round;
-    task->linked = true;
+    registry_wake(registry, index);
+    registry->seen[index].round = task->links_round = task->edges_round = registry->round;
+    registry->seen[index].wait.future = 0;
     task->edges = task->links = 0;
-    task->edges_proven = false;
+    task->edges_proven = task->unchanged = false;
     task->glance = 0;
     task->first_link = registry->links;
     if (!read_whole(registry, task, &reading, glance)) {
@@ -703,6 +898,7 @@ static void read_anew(struct registry *registry, uint32_t index, uint64_t glance
     task->loop = reading.future.loop;
     task->hash = reading.hash;
     task->status = (uint8_t)status_of(registry, asyncio, &reading);
+    task->reshaped |= task->shape != reading.shape || task->status != status;
     if (task->shape != reading.shape || task->status != status)
         task->kept_stack = PROFILE_ROOT;
     task->shape = reading.shape;
@@ -712,6 +908,8 @@ static void read_anew(struct registry *registry, uint32_t index, uint64_t glance
         task->glance = 0;
         return;
     }
+    registry->seen[index].wait.future = task->status == TASK_WAITING && !reading.future.callbacks ? task->waiter : 0;
+    registry->seen[index].wait.callback0 = reading.future.callback0;
     read_edges(registry, index, asyncio, &reading.future);
     prove_edges(registry, index);
     add_awaited(registry, index, asyncio);
@@ -727,74 +925,204 @@ static bool is_as_it_was(const struct registry *registry, uint32_t index, uint64
            (registry->round + index) % REREAD_EVERY != 0;
 }
 
-static void take_glance(struct registry *registry, uint32_t index, uint64_t glance)
+/* A task as it is when it is looked at, for what is kept of it. */
+struct look {
+    uint64_t births;  /* births_number() before */
+    uint32_t deaths;  /* births_future_deaths() of what it waited for, before */
+};
+
+static struct look begin_look(const struct registry *registry, uint32_t index)
+{
+    uintptr_t future = registry->seen[index].wait.future;
+    return (struct look){births_number(), future ? births_future_deaths(future) : 0};
+}
+
+/* Without its edges, if it rests and is as it was. */
+static void take_glance(struct registry *registry, uint32_t index, uint64_t glance, const struct look *look)
 {
     struct registered *task = &registry->tasks[index];
-    if (task->round == registry->round)
+    struct seen *seen = &registry->seen[index];
+    if (is_read(registry, index))
         return;
-    if (!is_as_it_was(registry, index, glance)) {
+    if (seen->group ? !glance || glance != task->glance : !is_as_it_was(registry, index, glance)) {
         read_anew(registry, index, glance);
         return;
     }
-    task->round = registry->round;
-    task->linked = false;
-    find_edges(registry, index);
+    seen->round = registry->round;
+    seen->deaths = look->deaths;
+    task->unchanged = true;
+    if (!seen->group)
+        find_edges(registry, index);
 }
 
-static void note_births(struct registry *registry, uint32_t first, uint32_t count, uint64_t before)
+static void note_births(struct registry *registry, uint32_t index, const struct look *look)
 {
-    uint64_t after = births_number();
-    for (uint32_t i = first; i < first + count; i++) {
-        registry->tasks[i].read_from = before;
-        registry->tasks[i].read_births = (uint32_t)(after - before);
+    registry->seen[index].read_from = look->births;
+    registry->tasks[index].read_births = (uint32_t)(births_number() - look->births);
+}
+
+/* Where its only callback leads, once a round for all that have this one. */
+static bool follow(struct registry *registry, uintptr_t callback, struct awaiters_lead *lead)
+{
+    struct followed *followed = &registry->followed[callback * 0x9e3779b97f4a7c15u >> 40 & (FOLLOWED - 1)];
+    if (followed->round != registry->round || followed->callback != callback) {
+        *followed = (struct followed){.callback = callback, .round = registry->round};
+        followed->known = awaiters_lead(registry->target, callback, &followed->lead);
     }
+    *lead = followed->lead;
+    return followed->known;
+}
+
+/* Whether its callback, at the same address, is one that leads to the same. */
+static bool leads_as_its_group(struct registry *registry, const struct seen *seen)
+{
+    struct awaiters_lead lead;
+    const struct awaiters_lead *of_group = &registry->lead_of[seen->group];
+    return !seen->wait.callback0 ||
+           (follow(registry, seen->wait.callback0, &lead) && lead.route == of_group->route && lead.key == of_group->key);
+}
+
+/* Whether one that rests waits still, as far as this tells; if not, it is woken. True: it
+ * need not be looked at further. */
+static bool rests_on(struct registry *registry, uint32_t index)
+{
+    struct seen *seen = &registry->seen[index];
+    uint64_t births = births_number();
+    if (!glance_still_waits(registry->target, &seen->wait) || !leads_as_its_group(registry, seen)) {
+        registry_wake(registry, index);
+        return false;
+    }
+    if (births_future_deaths(seen->wait.future) != seen->deaths)
+        return false; /* perhaps another's */
+    seen->read_from = births;
+    return true;
+}
+
+static bool is_to_be_verified(const struct registry *registry, uint32_t index)
+{
+    uint32_t behind = index >= registry->verify_from ? index - registry->verify_from : index + registry->count - registry->verify_from;
+    return behind < registry->verify;
+}
+
+static bool has_asyncio(const struct registry *registry, const struct seen *seen)
+{
+    return registry->may_rest >> seen->asyncio & 1 && asyncios_at(seen->asyncio);
+}
+
+static void look_at_one(struct registry *registry, uint32_t index)
+{
+    struct seen *seen = &registry->seen[index];
+    if (seen->group && has_asyncio(registry, seen) && rests_on(registry, index)) {
+        seen->round = registry->round;
+        return;
+    }
+    struct look look = begin_look(registry, index);
+    take_glance(registry, index, glance_at(registry, &registry->tasks[index]), &look);
+    note_births(registry, index, &look);
 }
 
 void registry_read(struct registry *registry, uint32_t index)
 {
-    if (registry->tasks[index].round == registry->round)
+    if (!is_read(registry, index))
+        look_at_one(registry, index);
+    if (registry->tasks[index].edges_round != registry->round)
+        find_edges(registry, index);
+}
+
+/* Tasks that are glanced at side by side. */
+struct batch {
+    uint32_t count;
+    uint32_t index[GLANCE_BATCH];
+    struct glance glance[GLANCE_BATCH];
+    struct look look[GLANCE_BATCH];
+};
+
+static void take_batch(struct registry *registry, struct batch *batch)
+{
+    for (uint32_t i = 0; i < batch->count; i++) {
+        const struct asyncio *asyncio = asyncios_at(registry->seen[batch->index[i]].asyncio);
+        batch->look[i] = begin_look(registry, batch->index[i]);
+        batch->glance[i] = (struct glance){.task = asyncio ? registry->seen[batch->index[i]].wait.task : 0, .asyncio = asyncio};
+    }
+    glance_batch(registry->target, batch->glance, batch->count);
+    for (uint32_t i = 0; i < batch->count; i++) {
+        take_glance(registry, batch->index[i], batch->glance[i].hash, &batch->look[i]);
+        note_births(registry, batch->index[i], &batch->look[i]);
+    }
+    batch->count = 0;
+}
+
+static void put_into_batch(struct registry *registry, struct batch *batch, uint32_t index)
+{
+    glance_fetch(registry->target, registry->seen[index].wait.task);
+    __builtin_prefetch(&registry->tasks[index]);
+    batch->index[batch->count++] = index;
+    if (batch->count == GLANCE_BATCH)
+        take_batch(registry, batch);
+}
+
+/* What the first look at a task needs. */
+static void fetch(const struct registry *registry, uint32_t index)
+{
+    if (index >= registry->count || !registry->seen[index].group)
         return;
-    uint64_t before = births_number();
-    take_glance(registry, index, glance_at(registry, &registry->tasks[index]));
-    note_births(registry, index, 1, before);
-}
-
-/* Those from first on, as many as one batch has. */
-static uint32_t collect(const struct registry *registry, uint32_t first, uint32_t until, struct glance *glances)
-{
-    const struct asyncio *asyncio = NULL;
-    uint32_t count = 0, end = until < registry->count ? until : registry->count, of = UINT32_MAX;
-    for (; count < GLANCE_BATCH && first + count < end; count++) {
-        const struct registered *task = &registry->tasks[first + count];
-        if (of != task->asyncio)
-            asyncio = asyncios_at(of = task->asyncio);
-        glances[count] = (struct glance){.task = asyncio ? task->task : 0, .asyncio = asyncio};
-    }
-    return count;
-}
-
-/* The tasks of the batch that begins there, and our own notes of the one after it. */
-static void fetch(const struct registry *registry, uint32_t first)
-{
-    for (uint32_t i = first; i < first + GLANCE_BATCH && i < registry->count; i++) {
-        glance_fetch(registry->target, registry->tasks[i].task);
-        __builtin_prefetch(&registry->tasks[i + GLANCE_BATCH]);
-    }
+    const struct seen *seen = &registry->seen[index];
+    glance_fetch_wait(registry->target, &seen->wait);
+    __builtin_prefetch(births_future_place(seen->wait.future));
 }
 
 void registry_read_some(struct registry *registry, uint32_t first, uint32_t until)
 {
-    struct glance glances[GLANCE_BATCH];
-    uint32_t count;
-    while ((count = collect(registry, first, until, glances))) {
-        uint64_t before = births_number();
-        glance_batch(registry->target, glances, count);
-        fetch(registry, first + count);
-        for (uint32_t i = 0; i < count; i++)
-            take_glance(registry, first + i, glances[i].hash);
-        note_births(registry, first, count, before);
-        first += count;
+    struct batch batch = {0};
+    for (uint32_t i = first; (i < registry->count && i < until) || batch.count; i++) {
+        if (i >= registry->count || i >= until) { /* others may join */
+            take_batch(registry, &batch);
+            i--;
+            continue;
+        }
+        fetch(registry, i + AHEAD);
+        if (is_read(registry, i))
+            continue;
+        struct seen *seen = &registry->seen[i];
+        if (seen->group && has_asyncio(registry, seen) && rests_on(registry, i) && !is_to_be_verified(registry, i))
+            seen->round = registry->round;
+        else
+            put_into_batch(registry, &batch, i);
     }
+}
+
+bool registry_may_rest(struct registry *registry, uint32_t index, struct rest_key *key)
+{
+    const struct registered *task = &registry->tasks[index];
+    const struct seen *seen = &registry->seen[index];
+    const struct asyncio *asyncio = asyncios_at(seen->asyncio);
+    struct glance_wait wait = seen->wait;
+    bool python;
+
+    *key = (struct rest_key){.makers_hash = task->makers_hash, .loop = task->loop};
+    if (!task->unchanged || task->status != TASK_WAITING || task->aggregate || !wait.future || !has_asyncio(registry, seen) ||
+        asyncio_kind(registry->target, asyncio, wait.future, &python) != FUTURE_PLAIN || python ||
+        (wait.callback0 && !follow(registry, wait.callback0, &key->lead)))
+        return false;
+    key->alone = key->lead.direct ? task->task : 0;
+    return true;
+}
+
+bool registry_rest(struct registry *registry, uint32_t index, const struct rest_key *key, uint32_t group)
+{
+    uint32_t room = registry->groups_room;
+    if (!grow((void **)&registry->lead_of, &registry->leads_room, group + 1, sizeof *registry->lead_of) ||
+        !grow((void **)&registry->group, &registry->groups_room, group + 1, sizeof *registry->group))
+        return false;
+    for (; room < registry->groups_room; room++)
+        registry->group[room] = (struct group){NO_TASK, 0};
+    registry->lead_of[group] = key->lead;
+    become_inactive(registry, index);
+    link_at_rest(registry, index, group);
+    registry->group[group].count++;
+    registry->seen[index].group = group;
+    registry->tasks[index].woken_from = 0;
+    return true;
 }
 
 bool registry_need_links(struct registry *registry, uint32_t index)
@@ -802,13 +1130,13 @@ bool registry_need_links(struct registry *registry, uint32_t index)
     struct registered *task = &registry->tasks[index];
     struct reading reading;
     uint32_t first = registry->links;
-    if (task->linked)
+    if (task->links_round == registry->round)
         return true;
     if (!read_once(registry, task, &reading, true) || reading.hash != task->hash || reading.future.waiter != task->waiter) {
         registry->links = first;
         return false;
     }
-    task->linked = true;
+    task->links_round = registry->round;
     task->first_link = first;
     task->links = (uint16_t)(registry->links - first);
     return true;

@@ -13,6 +13,13 @@
  * a glance shows to be as it was (sampler/cpython/glance.h) is not read again; its
  * links are, if somebody asks for them.
  *
+ * Most tasks wait, for long. Such a leaf may be laid to rest, in a group of those
+ * that stand alike: the round then only sees, from four words in an order that is
+ * known beforehand, that it waits for the same future still, and its record is not
+ * touched. Whatever else is found (it went on, is awaited by others, was born anew)
+ * wakes it: it is read as all others are. About once a second it is glanced at all
+ * the same (registry_verify). The others are the active ones.
+ *
  * Runs in: [sampler]. Everything lives in the profiler's own heap and is bounded
  * by it; what finds no room is counted as skipped.
  */
@@ -24,6 +31,7 @@
 
 #include "sampler/births.h"
 #include "sampler/cpython/asyncio.h"
+#include "sampler/cpython/awaiters.h"
 #include "sampler/profile.h"
 
 #define NO_TASK UINT32_MAX
@@ -51,20 +59,25 @@ struct edge {
     uintptr_t through;  /* ... for this future */
 };
 
-/* Three cache lines: of a task that has not changed a round reads the first, placing
- * it and adding its time the first two. */
+/* What those that rest together have in common: who waits for them, who made them, on
+ * what loop. So they stand on the same. 0 as a group: none. */
+struct rest_key {
+    uint64_t makers_hash;
+    uintptr_t loop;
+    struct awaiters_lead lead; /* of their only callback */
+    uintptr_t alone;           /* awaited by one that waits for nothing else: this task, and nobody rests with it */
+};
+
 struct registered {
     uintptr_t task;
     uint64_t glance;       /* that of its last reading; 0: none */
-    uint64_t read_from;    /* births_number() before its last reading */
-    uint32_t read_births;  /* ... and how many were meanwhile */
+    uint32_t read_births;  /* how many births there were while it was last read */
     uint8_t asyncio;       /* index for asyncios_at */
     uint8_t unborn;        /* rounds in which its __init__ had not run yet */
-    uint8_t status;        /* enum task_status, as read in `round` */
+    uint8_t status;        /* enum task_status, as last read */
     uint8_t kept;          /* how its edges are found again (registry.c) ... */
     uintptr_t kept_next;   /* ... and through what */
-    uint32_t round;
-    uint32_t first_edge, edges;
+    uint32_t first_edge, edges, edges_round; /* valid in that round */
     uint32_t awaits_round; /* the round in which a pending task was found that it waits for */
     uint32_t awaits_first; /* ... and the first edge of the walk that found it */
     uint8_t place, flags;  /* lineage's, valid in `placed` (see sampler/lineage.c) */
@@ -88,12 +101,15 @@ struct registered {
     uint64_t born;         /* birth.number + 1; 0: its birth was not seen */
     maker_id *makers;      /* of its creator, innermost first */
     uint32_t first_link;   /* see registry_need_links */
+    uint32_t links_round;  /* valid in that round */
     uint16_t links;
-    bool linked : 1;       /* in `round` */
+    bool unchanged : 1;    /* its last reading was a glance, equal to the one before */
+    bool reshaped : 1;     /* its stack is another one since it was woken */
     bool edges_proven : 1; /* right after its edges were read, all of its awaiters still were as they had been read */
     uint8_t aggregate;     /* awaiters_aggregate() of its innermost function */
+    uint32_t woken_from;   /* the group that it rested in, until somebody takes note */
+    uint32_t at, before;   /* its place among the active ones; at rest: the next and the last of its group */
 };
-_Static_assert(sizeof(struct registered) == 192, "three cache lines");
 
 struct registry;
 
@@ -115,8 +131,8 @@ void registry_born(struct registry *registry, const struct birth *birth, uint8_t
 
 /* A new round: everything is unread, links and edges are void. */
 void registry_begin_round(struct registry *registry);
-/* Reads the task if this round has not done so. May add tasks (awaiters) at the
- * end of the array, which may move it. */
+/* Reads the task, and finds its edges, if this round has not done so. May add tasks
+ * (awaiters) at the end of the array, which may move it. */
 void registry_read(struct registry *registry, uint32_t index);
 /* Reads those from first on, side by side, until `until` or (NO_TASK) the last one,
  * with those that join at the end meanwhile. */
@@ -142,6 +158,25 @@ uint32_t registry_chain_down_to(struct registry *registry, const struct register
 const struct link *registry_link(const struct registry *registry, uint32_t first);
 /* Lets those go that are TASK_GONE. Indices change. */
 void registry_end_round(struct registry *registry);
+
+/* --- active, and at rest --- */
+
+/* All tasks that do not rest, in no order; those that are woken or join come at the end. */
+uint32_t registry_actives(const struct registry *registry);
+uint32_t registry_active(const struct registry *registry, uint32_t at);
+/* Tasks of this interpreter may rest: deaths of its futures are counted; false: they may no
+ * more, and wake. */
+void registry_allow_rest(struct registry *registry, uint8_t asyncio, bool allowed);
+/* Whether this task, which was read in this round and is a leaf, may rest, and with whom. */
+bool registry_may_rest(struct registry *registry, uint32_t index, struct rest_key *key);
+/* Lays it to rest in a group, whose number is the caller's to choose (small ones). False: no
+ * memory. */
+bool registry_rest(struct registry *registry, uint32_t index, const struct rest_key *key, uint32_t group);
+void registry_wake(struct registry *registry, uint32_t index);
+uint32_t registry_resting(const struct registry *registry, uint32_t group);    /* how many */
+uint32_t registry_first_at_rest(const struct registry *registry, uint32_t group); /* NO_TASK: nobody */
+/* Of those that rest this part of all, in turn, is glanced at in the coming round. */
+void registry_verify(struct registry *registry, uint64_t part, uint64_t all);
 
 /* Tasks that found no room; only ever grows. */
 uint64_t registry_skipped(const struct registry *registry);

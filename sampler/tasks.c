@@ -11,6 +11,7 @@
 #include "sampler/cpython/awaiters.h"
 #include "sampler/lineage.h"
 #include "sampler/registry.h"
+#include "sampler/rests.h"
 
 #define SECOND 1000000000ull
 
@@ -57,11 +58,13 @@ struct second { /* a leaf that could not be placed, to be looked at once more */
 struct tasks {
     struct tasks_options options;
     struct registry *registry;
+    struct rests rests;
     struct lineage *lineage;
     struct stacks *stacks;
     struct interpreter interpreter[ASYNCIOS_MAX];
     struct running_loop loop[LOOPS_MAX];
     uint64_t last_ns;        /* the last tick: until then everything is accounted for, but for tasks with a read_ns */
+    uint64_t read_all_ns;    /* when all were read last */
     uint64_t due_ns;
     uint64_t took_ns;        /* CPU of the last tick that read them */
     uint32_t share_ppm;      /* of a core that they may use */
@@ -117,6 +120,7 @@ void tasks_free(struct tasks *tasks)
     asyncios_withdraw_all();
     lineage_free(tasks->lineage);
     registry_free(tasks->registry);
+    rests_free(&tasks->rests);
     mem_free(tasks->tail);
     mem_free(tasks->still);
     mem_free(tasks);
@@ -177,6 +181,7 @@ static void look_at_hook(struct tasks *tasks, struct interpreter *interpreter)
     else if (!interpreter->hooked)
         tasks->listed_ns = 0; /* those made before it are in the lists only */
     interpreter->hooked = hooked;
+    registry_allow_rest(tasks->registry, (uint8_t)interpreter->index, births_counts_futures(interpreter->asyncio.future_type));
 }
 
 static void forget_interpreters(struct tasks *tasks)
@@ -184,6 +189,8 @@ static void forget_interpreters(struct tasks *tasks)
     for (int i = 0; i < ASYNCIOS_MAX; i++) {
         struct interpreter *interpreter = &tasks->interpreter[i];
         if (interpreter->interp && !interpreter->seen) {
+            if (interpreter->index >= 0)
+                registry_allow_rest(tasks->registry, (uint8_t)interpreter->index, false);
             asyncios_withdraw(interpreter->interp);
             *interpreter = (struct interpreter){.index = -1};
         }
@@ -452,13 +459,13 @@ static bool grow_still(struct tasks *tasks)
            mem_grow((void **)&tasks->still, &tasks->still_room, tasks->stills + 1, FIRST_STILLS, sizeof *tasks->still);
 }
 
-static void note_still(struct tasks *tasks, profile_stack stack, uint32_t share)
+static void note_still(struct tasks *tasks, profile_stack stack, uint64_t shares)
 {
     if (tasks->stills && tasks->still[tasks->stills - 1].stack == stack)
-        tasks->still[tasks->stills - 1].shares += share;
+        tasks->still[tasks->stills - 1].shares += shares;
     else if (tasks->stills < tasks->still_room || grow_still(tasks)) {
         tasks->still[tasks->stills].stack = stack;
-        tasks->still[tasks->stills++].shares = share;
+        tasks->still[tasks->stills++].shares = shares;
     } else
         tasks->repeatable = tasks->before_known = false;
 }
@@ -470,13 +477,13 @@ static void end_run(struct tasks *tasks)
     tasks->run_ns = 0;
 }
 
-static void add_time(struct tasks *tasks, profile_stack stack, uint64_t ns, uint32_t share)
+static void add_time(struct tasks *tasks, profile_stack stack, uint64_t ns, uint64_t shares)
 {
     if (stack != tasks->run_stack)
         end_run(tasks);
     tasks->run_stack = stack;
-    tasks->run_ns += (uint64_t)((__uint128_t)ns * share / LINEAGE_ALL);
-    note_still(tasks, stack, share);
+    tasks->run_ns += (uint64_t)((__uint128_t)ns * shares / LINEAGE_ALL);
+    note_still(tasks, stack, shares);
 }
 
 static void carry(struct tasks *tasks, struct registered *task)
@@ -537,6 +544,19 @@ static bool add_leaf(struct tasks *tasks, uint32_t index, struct window *window,
     return true;
 }
 
+/* From the next tick on it is seen to with those that stand alike. */
+static void lay_to_rest(struct tasks *tasks, uint32_t index)
+{
+    struct rest_key key;
+    const struct registered *task = registry_at(tasks->registry, index);
+    uint32_t group;
+    if (!registry_may_rest(tasks->registry, index, &key) || !(group = rests_of(&tasks->rests, &key, task->shape)) ||
+        !registry_rest(tasks->registry, index, &key, group))
+        return;
+    rests_at(&tasks->rests, group)->kept_base = task->kept_base;
+    rests_at(&tasks->rests, group)->kept_stack = task->kept_stack;
+}
+
 static void add_or_carry(struct tasks *tasks, uint32_t index, struct window *window, uint64_t now)
 {
     struct registered *task = registry_at(tasks->registry, index);
@@ -547,8 +567,10 @@ static void add_or_carry(struct tasks *tasks, uint32_t index, struct window *win
         take_ns(tasks, task, now); /* nothing wakes it */
         return;
     }
-    if (known && lineage_is_proven(tasks->lineage, index) && add_leaf(tasks, index, window, now))
+    if (known && lineage_is_proven(tasks->lineage, index) && add_leaf(tasks, index, window, now)) {
+        lay_to_rest(tasks, index);
         return;
+    }
     window->counters.task_postponed += known;
     carry_leaf(tasks, index, loop->driver);
     if (known && tasks->seconds < SECONDS_MOST)
@@ -558,6 +580,121 @@ static void add_or_carry(struct tasks *tasks, uint32_t index, struct window *win
 static bool is_leaf(const struct tasks *tasks, const struct registered *task)
 {
     return (task->status == TASK_WAITING || task->status == TASK_READY) && !registry_awaits_task(tasks->registry, task);
+}
+
+/* --- groups at rest --- */
+
+/* One that was woken has the stack of its group, unless it has moved on since. */
+static void take_leave(struct tasks *tasks, struct registered *task)
+{
+    if (!task->woken_from)
+        return;
+    const struct rest *rest = rests_at(&tasks->rests, task->woken_from);
+    if (!task->reshaped) {
+        task->kept_base = rest->kept_base;
+        task->kept_stack = rest->kept_stack;
+    }
+    task->woken_from = 0;
+}
+
+/* Chooses one of each group and finds its edges; which may wake others, who are awaited. */
+static void choose_of_rests(struct tasks *tasks)
+{
+    for (uint32_t group = 0; (group = rests_from(&tasks->rests, group + 1));) {
+        uint32_t chosen;
+        while ((chosen = registry_first_at_rest(tasks->registry, group)) != NO_TASK) {
+            registry_read(tasks->registry, chosen);
+            if (chosen == registry_first_at_rest(tasks->registry, group))
+                break;
+        }
+        rests_at(&tasks->rests, group)->placed = chosen;
+    }
+}
+
+static void place_rests(struct tasks *tasks)
+{
+    const struct base *bases;
+    for (uint32_t group = 0; (group = rests_from(&tasks->rests, group + 1));)
+        if (rests_at(&tasks->rests, group)->placed != NO_TASK)
+            lineage_of(tasks->lineage, rests_at(&tasks->rests, group)->placed, &bases);
+}
+
+/* Each for itself: what the whole group stands on has changed while it was looked at, or
+ * is not known. */
+static void wake_group(struct tasks *tasks, uint32_t group)
+{
+    uint32_t index;
+    while ((index = registry_first_at_rest(tasks->registry, group)) != NO_TASK) {
+        registry_wake(tasks->registry, index);
+        take_leave(tasks, registry_at(tasks->registry, index));
+        lineage_prove_late(tasks->lineage, index);
+    }
+}
+
+/* A task of the group whose links are in memory; NO_TASK: all have moved on. */
+static uint32_t linked_of(struct tasks *tasks, uint32_t group)
+{
+    uint32_t index;
+    while ((index = registry_first_at_rest(tasks->registry, group)) != NO_TASK) {
+        if (registry_need_links(tasks->registry, index))
+            return index;
+        registry_wake(tasks->registry, index);
+        take_leave(tasks, registry_at(tasks->registry, index));
+        lineage_prove_late(tasks->lineage, index);
+    }
+    return NO_TASK;
+}
+
+static bool stand_on(struct tasks *tasks, uint32_t group, profile_stack base)
+{
+    struct rest *rest = rests_at(&tasks->rests, group);
+    uint32_t index = registry_first_at_rest(tasks->registry, group);
+    if (index == NO_TASK)
+        return false;
+    if (rest->kept_stack != PROFILE_ROOT && rest->kept_base == base)
+        return true;
+    if (!are_known(tasks, registry_at(tasks->registry, index), &(struct base){base, 0}, 1) &&
+        (index = linked_of(tasks, group)) == NO_TASK)
+        return false;
+    rest->kept_base = base;
+    rest->kept_stack = stack_of(tasks, registry_at(tasks->registry, index), base);
+    return true;
+}
+
+/* The time of all that rest there. */
+static void add_rest(struct tasks *tasks, uint32_t group, struct window *window, uint64_t now)
+{
+    const struct base *bases;
+    struct rest *rest = rests_at(&tasks->rests, group);
+    const struct running_loop *loop = loop_of(tasks, rest->key.loop);
+    if (!loop)
+        return; /* nothing wakes them */
+    if (loop->driver == PROFILE_ROOT || rest->placed == NO_TASK || !lineage_is_proven(tasks->lineage, rest->placed)) {
+        wake_group(tasks, group);
+        return;
+    }
+    uint64_t ns = now > tasks->last_ns ? now - tasks->last_ns : 0;
+    uint32_t count = lineage_of(tasks->lineage, rest->placed, &bases);
+    for (uint32_t i = 0; i < count; i++)
+        if (!stand_on(tasks, group, bases[i].stack))
+            return;
+    uint32_t resting = registry_resting(tasks->registry, group);
+    for (uint32_t i = 0; i < count && stand_on(tasks, group, bases[i].stack); i++)
+        add_time(tasks, rest->kept_stack, ns, (uint64_t)bases[i].share * resting);
+    window->counters.samples += resting;
+    tasks->leaves += resting;
+    if (lineage_lacks_creator(tasks->lineage, rest->placed))
+        window->counters.dropped[DROP_creator_unknown] += resting;
+}
+
+static void add_rests(struct tasks *tasks, struct window *window, uint64_t now)
+{
+    for (uint32_t group = 0; (group = rests_from(&tasks->rests, group + 1));) {
+        if (registry_resting(tasks->registry, group))
+            add_rest(tasks, group, window, now);
+        if (!registry_resting(tasks->registry, group))
+            rests_release(&tasks->rests, group);
+    }
 }
 
 /* --- a second look --- */
@@ -600,10 +737,11 @@ static void look_again_at_some(struct tasks *tasks, struct window *window, uint6
 static void place_circles(struct tasks *tasks)
 {
     const struct base *bases;
-    for (uint32_t i = 0; registry_has_awaiting(tasks->registry) && i < registry_count(tasks->registry); i++) {
-        const struct registered *task = registry_at(tasks->registry, i);
-        if (task->status == TASK_WAITING && registry_awaits_task(tasks->registry, task) && !lineage_is_placed(tasks->lineage, i))
-            lineage_of(tasks->lineage, i, &bases);
+    for (uint32_t i = 0; registry_has_awaiting(tasks->registry) && i < registry_actives(tasks->registry); i++) {
+        uint32_t index = registry_active(tasks->registry, i);
+        const struct registered *task = registry_at(tasks->registry, index);
+        if (task->status == TASK_WAITING && registry_awaits_task(tasks->registry, task) && !lineage_is_placed(tasks->lineage, index))
+            lineage_of(tasks->lineage, index, &bases);
     }
 }
 
@@ -612,10 +750,10 @@ static void place_circles(struct tasks *tasks)
 static void add_circles(struct tasks *tasks, uint64_t now)
 {
     const struct base *bases;
-    for (uint32_t i = 0; i < registry_count(tasks->registry); i++) {
-        uint32_t last = lineage_cut(tasks->lineage, i);
-        struct registered *oldest = registry_at(tasks->registry, i);
-        if (last == NO_TASK || lineage_bears_leaf(tasks->lineage, i) || !lineage_is_proven(tasks->lineage, last) ||
+    for (uint32_t i = 0; i < registry_actives(tasks->registry); i++) {
+        uint32_t index = registry_active(tasks->registry, i), last = lineage_cut(tasks->lineage, index);
+        struct registered *oldest = registry_at(tasks->registry, index);
+        if (last == NO_TASK || lineage_bears_leaf(tasks->lineage, index) || !lineage_is_proven(tasks->lineage, last) ||
             !loop_of(tasks, oldest->loop))
             continue;
         uint64_t ns = take_ns(tasks, oldest, now);
@@ -638,25 +776,32 @@ static void read_tasks(struct tasks *tasks, const struct tasks_thread *threads, 
     if (must_list(tasks, now))
         list_tasks(tasks, threads, count, now);
     registry_read_some(tasks->registry, half, NO_TASK);
+    choose_of_rests(tasks);
     take_births(tasks); /* whoever was born at the address of one that was read: which of the two was it? */
 }
 
-static void fetch(const struct registered *task)
+static void fetch(const struct tasks *tasks, uint32_t at)
 {
-    __builtin_prefetch(task);
-    __builtin_prefetch(&task->placed);
+    if (at >= registry_actives(tasks->registry))
+        return;
+    const struct registered *task = registry_at(tasks->registry, registry_active(tasks->registry, at));
+    for (size_t i = 0; i < sizeof *task; i += 64)
+        __builtin_prefetch((const char *)task + i);
 }
 
 static void place_all(struct tasks *tasks)
 {
     const struct base *bases;
-    for (uint32_t i = 0; i < registry_count(tasks->registry); i++) {
-        const struct registered *task = registry_at(tasks->registry, i);
-        fetch(task + AHEAD);
+    place_rests(tasks);
+    for (uint32_t i = 0; i < registry_actives(tasks->registry); i++) {
+        uint32_t index = registry_active(tasks->registry, i);
+        struct registered *task = registry_at(tasks->registry, index);
+        fetch(tasks, i + AHEAD);
+        take_leave(tasks, task);
         if (is_leaf(tasks, task))
-            registry_check_aggregate(tasks->registry, i);
+            registry_check_aggregate(tasks->registry, index);
         if (is_leaf(tasks, task) || task->status == TASK_RUNNING)
-            lineage_of(tasks->lineage, i, &bases);
+            lineage_of(tasks->lineage, index, &bases);
     }
     lineage_end_leaves(tasks->lineage);
     place_circles(tasks);
@@ -665,8 +810,8 @@ static void place_all(struct tasks *tasks)
 /* A task that awaits another bears that one's time; after the circles, whose oldest tasks have a time to give. */
 static void pass_awaiting(struct tasks *tasks, uint64_t now)
 {
-    for (uint32_t i = 0; i < registry_count(tasks->registry); i++) {
-        struct registered *task = registry_at(tasks->registry, i);
+    for (uint32_t i = 0; i < registry_actives(tasks->registry); i++) {
+        struct registered *task = registry_at(tasks->registry, registry_active(tasks->registry, i));
         if (registry_awaits_task(tasks->registry, task) && task->status != TASK_TORN)
             take_ns(tasks, task, now);
     }
@@ -677,10 +822,13 @@ static void add_all_time(struct tasks *tasks, struct window *window, uint64_t no
     bool circles = lineage_has_circles(tasks->lineage);
     tasks->stills = tasks->leaves = 0;
     tasks->before_known = true;
-    for (uint32_t i = 0; i < registry_count(tasks->registry); i++) {
-        struct registered *task = registry_at(tasks->registry, i);
+    add_rests(tasks, window, now);
+    for (uint32_t i = 0, index; i < registry_actives(tasks->registry);) {
+        struct registered *task = registry_at(tasks->registry, index = registry_active(tasks->registry, i));
+        fetch(tasks, i + AHEAD);
+        take_leave(tasks, task);
         if (is_leaf(tasks, task)) {
-            add_or_carry(tasks, i, window, now);
+            add_or_carry(tasks, index, window, now);
         } else if (task->status == TASK_TORN) {
             window->counters.task_postponed++;
             carry(tasks, task);
@@ -690,6 +838,7 @@ static void add_all_time(struct tasks *tasks, struct window *window, uint64_t no
             add_carried(tasks, task);
             take_ns(tasks, task, now);
         }
+        i += i < registry_actives(tasks->registry) && registry_active(tasks->registry, i) == index; /* it may rest now, and another be there */
     }
     if (circles) {
         add_circles(tasks, now);
@@ -766,6 +915,8 @@ static void read_all(struct tasks *tasks, const struct tasks_thread *threads, ui
     if (tasks->before_known && now > tasks->last_ns)
         go_on(tasks, tasks->last_ns + (now - tasks->last_ns) / 2);
     tasks->repeatable = true;
+    registry_verify(tasks->registry, now - tasks->read_all_ns, SECOND);
+    tasks->read_all_ns = now;
     registry_begin_round(tasks->registry);
     lineage_begin_round(tasks->lineage, tasks->stacks);
     read_tasks(tasks, threads, count, now);
@@ -840,4 +991,5 @@ void tasks_forget_stacks(struct tasks *tasks)
     tasks->repeatable = tasks->before_known = false;
     tasks->stills = 0;
     memset(tasks->shape, 0, sizeof tasks->shape);
+    rests_forget_stacks(&tasks->rests);
 }
