@@ -9,6 +9,7 @@ ones, beside reading the same by system call: as APROF_READER=syscall does, a ca
 a read, and batched, 64 reads a call (measured here as calls; the words of a task
 counted), and beside CPython 3.15's own profiler with --async-aware. Then the share
 of a core that the sampler takes with these tasks: at rest, and with a beat of 10 Hz.
+And what a task costs that awaits another one, in chains of 50, 100 and 200.
 
 A virtual machine takes memory away that nobody touches, and it is dear to touch it
 again: so once with the tasks in use (collected as garbage twenty times a second, as
@@ -32,6 +33,8 @@ PROGRAM = os.path.join(HERE, "waiting.py")
 WARM_WINDOWS = 3
 BATCH = 64
 COLLECT = 10  # beats between two collections
+CHAINS = (50, 100, 200)
+CHAINED = 5000  # tasks in all
 REST_WINDOW = 5  # seconds; a window begins with a full reading
 WORDS = 5 + 4 * 7 + 4  # of a task, of each of its coroutines, of the iterator and the future at the end
 
@@ -65,8 +68,8 @@ def windows(spool):
     return found[WARM_WINDOWS:-1] or found[-2:]
 
 
-def run(python, tasks, seconds, settings, beat=5, collect=0, window=1):
-    result = h.run([PROGRAM, str(tasks), "%g" % seconds, "%g" % beat, str(collect)], "tasks", python=python, timeout=30 * seconds + 120,
+def run(python, tasks, seconds, settings, beat=5, collect=0, window=1, chain=1):
+    result = h.run([PROGRAM, str(tasks), "%g" % seconds, "%g" % beat, str(collect), str(chain)], "tasks", python=python, timeout=30 * seconds + 120,
                    settings=dict({"APROF_WINDOW": str(window)}, **settings))
     h.need(result.status == 0, "status %d: %s", result.status, h.tail(result.err))
     return windows(result.spool)
@@ -133,6 +136,13 @@ def show_reading(python, tasks, seconds, word_ns):
     row(python.label, tasks, "syscalls, %d reads each" % BATCH, "%.0f ns" % (word_ns * WORDS), "a task (%.0f ns a word, %d words)" % (word_ns, WORDS))
 
 
+def show_chains(python, seconds):
+    for length in CHAINS:
+        found = attempt(lambda n=length: cost_a_task(run(python, CHAINED, seconds, {}, 5, COLLECT, chain=n)))
+        row(python.label, CHAINED, "in chains of %d" % length, *(("failed", found) if isinstance(found, str) else
+                                                                 ("%.0f ns" % found[0], "(%.0f to %.0f) a task" % found[1:])))
+
+
 def show_rest(python, tasks, seconds):
     for name, beat in (("share of a core, at rest", 0), ("the same, 10 Hz beat", 100)):
         found = attempt(lambda: share_of_core(run(python, tasks, 2.5 * seconds, {}, beat, 0, REST_WINDOW)))
@@ -151,6 +161,7 @@ def main():
     for python in pythons:
         for tasks in map(int, options.tasks.split(",")):
             show_reading(python, tasks, options.seconds, word_ns)
+        show_chains(python, options.seconds)
         show_rest(python, 5000, options.seconds)
     peers = [p for p in pythons if p.version >= (3, 15) and p.ask("import profiling.sampling; print(1)") == "1"]
     for python in peers[:1]:
