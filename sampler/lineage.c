@@ -5,6 +5,8 @@
  * where it is opened is noted, and its part of the walk begins again. */
 #include "sampler/lineage.h"
 
+#include <string.h>
+
 #include "hooks/mem.h"
 
 enum place { FRESH, OPEN, PLACED };
@@ -22,10 +24,18 @@ enum { /* registered.flags */
 
 enum {
     FIRST_ROOM = 1024,
+    WHOLES = 1024,        /* stacks of awaiters that are remembered; a power of two */
+    AHEAD = 24,           /* of the task that is looked at again, another one is fetched */
     SHRINK_FROM = 16384,  /* room of an array of which, ... */
     SHRINK_AFTER = 64,    /* ... so many rounds long, less than an eighth was used */
     CIRCLES_MOST = 4096,
     CUTS_APART = 31 /* awaiters of one task that can be left out one by one; those behind only together */
+};
+
+/* The stack of all awaiters whose chains are alike, on the same base. */
+struct whole {
+    uint64_t shape;
+    profile_stack base, stack; /* PROFILE_ROOT: none */
 };
 
 struct lineage {
@@ -46,6 +56,7 @@ struct lineage {
     uint32_t last_made; /* NO_TASK: none yet */
     bool leaves_ended;
     bool bearing, stale; /* some are BEARS, STALE */
+    struct whole remembered[WHOLES];
 };
 
 struct lineage *lineage_new(struct registry *registry, bool creators, bool (*driver)(void *context, uintptr_t loop, profile_stack *stack),
@@ -253,16 +264,33 @@ static profile_stack push_links(struct lineage *lineage, profile_stack stack, ui
     return stack;
 }
 
-static void push_whole(struct lineage *lineage, struct registered *task, uint32_t first)
+/* A base with the task's own chain on it. That is not read again if the stack of one like it is known:
+ * whether it is as it was, is proven at the end (lineage_prove). False: it has changed since. */
+static bool push_chain(struct lineage *lineage, uint32_t index, profile_stack *stack)
 {
+    const struct registered *task = at(lineage, index);
+    struct whole *whole = &lineage->remembered[(task->shape ^ *stack) * 0x9e3779b97f4a7c15u >> 40 & (WHOLES - 1)];
+    if (whole->stack == PROFILE_ROOT || whole->shape != task->shape || whole->base != *stack) {
+        if (!registry_need_links(lineage->registry, index))
+            return false;
+        *whole = (struct whole){task->shape, *stack, push_links(lineage, *stack, task->first_link, task->links)};
+    }
+    *stack = whole->stack;
+    return true;
+}
+
+static bool push_whole(struct lineage *lineage, uint32_t index, uint32_t first)
+{
+    struct registered *task = at(lineage, index);
     for (uint32_t i = 0; i < task->above; i++) {
-        struct base base = lineage->base[task->first_above + i];
-        base.stack = push_links(lineage, base.stack, task->first_link, task->links);
-        lineage->base[first + i] = base;
+        lineage->base[first + i] = lineage->base[task->first_above + i];
+        if (!push_chain(lineage, index, &lineage->base[first + i].stack))
+            return false;
     }
     lineage->bases = first + task->above;
     task->first_whole = first;
     task->whole = task->above;
+    return true;
 }
 
 /* The stacks of a task with its whole chain, once for all that stand on it. */
@@ -273,12 +301,9 @@ static void make_whole(struct lineage *lineage, uint32_t index)
     if (task->flags & WHOLE)
         return;
     task->flags |= WHOLE;
-    if (!registry_need_links(lineage->registry, index))
+    if (!is_live(task) || !grow((void **)&lineage->base, &lineage->bases_room, first + task->above, sizeof *lineage->base) ||
+        !push_whole(lineage, index, first))
         mark_stale(lineage, task);
-    else if (!grow((void **)&lineage->base, &lineage->bases_room, lineage->bases + task->above, sizeof *lineage->base))
-        mark_stale(lineage, task);
-    else
-        push_whole(lineage, task, first);
 }
 
 static bool on_driver(struct lineage *lineage, struct registered *task, uint32_t share, bool cycle)
@@ -513,6 +538,11 @@ uint32_t lineage_whole(struct lineage *lineage, uint32_t index, const struct bas
     return task->whole;
 }
 
+void lineage_forget_stacks(struct lineage *lineage)
+{
+    memset(lineage->remembered, 0, sizeof lineage->remembered);
+}
+
 bool lineage_has_circles(const struct lineage *lineage)
 {
     return lineage->circles != 0;
@@ -555,19 +585,48 @@ static bool stands_on_stale(const struct lineage *lineage, const struct register
     return task->creator != NO_TASK && has(lineage, task->creator, STALE);
 }
 
+static void look_again(struct lineage *lineage, const uint32_t *indices, uint32_t count)
+{
+    bool same[GLANCE_BATCH];
+    registry_are_as_read(lineage->registry, indices, count, same);
+    for (uint32_t i = 0; i < count; i++) {
+        if (same[i])
+            continue;
+        at(lineage, indices[i])->flags |= MOVED;
+        lineage->stale = true;
+    }
+}
+
+/* Those that others stand on, many at a time. */
+static void look_again_at_all(struct lineage *lineage)
+{
+    uint32_t batch[GLANCE_BATCH] = {0}, count = 0;
+    for (uint32_t i = 0; i < lineage->placed; i++) {
+        if (i + AHEAD < lineage->placed)
+            registry_fetch(lineage->registry, lineage->order[i + AHEAD]);
+        if (!(at(lineage, lineage->order[i])->flags & BEARS))
+            continue;
+        batch[count++] = lineage->order[i];
+        if (count == GLANCE_BATCH) {
+            look_again(lineage, batch, count);
+            count = 0;
+        }
+    }
+    look_again(lineage, batch, count);
+}
+
 void lineage_prove(struct lineage *lineage)
 {
-    if (!lineage->bearing && !lineage->stale)
-        return;
-    for (uint32_t i = 0; i < lineage->placed; i++) {
-        struct registered *task = at(lineage, lineage->order[i]);
-        if (task->flags & BEARS && !registry_is_as_read(lineage->registry, lineage->order[i])) {
-            task->flags |= MOVED;
-            lineage->stale = true;
-        }
-        if (lineage->stale && stands_on_stale(lineage, task))
-            task->flags |= STALE;
-    }
+    if (lineage->bearing)
+        look_again_at_all(lineage);
+    for (uint32_t i = 0; lineage->stale && i < lineage->placed; i++)
+        if (stands_on_stale(lineage, at(lineage, lineage->order[i])))
+            at(lineage, lineage->order[i])->flags |= STALE;
+}
+
+bool lineage_has_moved(const struct lineage *lineage, uint32_t task)
+{
+    return has(lineage, task, MOVED);
 }
 
 void lineage_prove_late(struct lineage *lineage, uint32_t task)

@@ -37,8 +37,11 @@ struct lineage *lineage_new(struct registry *registry, bool creators, bool (*dri
                             void *context);
 void lineage_free(struct lineage *lineage);
 
-/* Everything is void: with every new round of the registry, and when the profile was cleared. */
+/* Everything is void: with every new round of the registry. */
 void lineage_begin_round(struct lineage *lineage, struct stacks *stacks);
+
+/* The profile was cleared: stacks are void. */
+void lineage_forget_stacks(struct lineage *lineage);
 
 /* What this task stands on, without its own chain. 0: on nothing that is known (its
  * loop runs in no thread). The bases stay where they are until the next call. */
@@ -66,7 +69,9 @@ bool lineage_lacks_creator(const struct lineage *lineage, uint32_t task);
  * read right after the edge to it was (edges_proven) may have moved on since. */
 void lineage_prove(struct lineage *lineage);
 bool lineage_is_proven(const struct lineage *lineage, uint32_t task);
-/* The same for one that is placed after that, and stands on what was placed before. */
+/* Whether others stand on it and it is not as it was when it was read. */
+bool lineage_has_moved(const struct lineage *lineage, uint32_t task);
+/* lineage_is_proven for one that is placed after that, and stands on what was placed before. */
 void lineage_prove_late(struct lineage *lineage, uint32_t task);
 
 #endif

@@ -16,7 +16,7 @@ enum {
     CHAIN_LONGEST = 16384, /* coroutines of one task */
     SHARED = 256,          /* futures between tasks that are remembered within a round; a power of two */
     FOLLOWED = 64,         /* callbacks likewise */
-    AHEAD = 12,            /* of the task that is looked at, another one is fetched */
+    AHEAD = 16,            /* of the task that is looked at, another one is fetched */
     FIRST_ROOM = 256,
     REREADINGS = 4,        /* one within the other */
     PROVEN_MOST = 4,       /* awaiters looked at again as soon as a task's edges were read */
@@ -47,7 +47,8 @@ struct late {
 /* Of a task what every round looks at, in an array of its own beside the records. */
 struct seen {
     struct glance_wait wait;  /* what it waited for when it was read last */
-    uint64_t read_from;       /* births_number() before its last reading */
+    uint64_t read_from;       /* births_number() before its last reading, ... */
+    uint32_t read_births;     /* ... and how many there were meanwhile */
     uint32_t deaths;          /* births_future_deaths() of that before */
     uint32_t round;           /* of its last reading */
     uint32_t group;           /* in which it rests; 0: it does not */
@@ -289,7 +290,7 @@ void registry_wake(struct registry *registry, uint32_t index)
     unlink_at_rest(registry, index, group);
     registry->group[group].count--;
     registry->seen[index].group = 0;
-    registry->tasks[index].woken_from = group;
+    registry->tasks[index].woken_from = group; /* in place of the one before it */
     registry->tasks[index].unchanged = registry->tasks[index].reshaped = false;
     become_active(registry, index);
 }
@@ -471,7 +472,7 @@ void registry_born(struct registry *registry, const struct birth *birth, uint8_t
     bool rests = registry->seen[index].group != 0; /* it was one still, and no other, when it was looked at after that */
     if (birth->number < from && !rests)
         note_birth(registry, &registry->tasks[index], birth);
-    else if (birth->number < from || birth->number - from < (rests ? 0 : registry->tasks[index].read_births) ||
+    else if (birth->number < from || birth->number - from < registry->seen[index].read_births ||
              !put_off(registry, birth, asyncio))
         take_birth(registry, birth, asyncio, TASK_TORN);
 }
@@ -837,11 +838,21 @@ static bool read_whole(struct registry *registry, struct registered *task, struc
     return false;
 }
 
+static bool is_as_read(struct registry *registry, uint32_t index)
+{
+    struct registered *task = &registry->tasks[index];
+    struct reading again;
+    if (task->glance)
+        return glance_at(registry, task) == task->glance;
+    return read_once(registry, task, &again, false) && again.future.state == FUTURE_PENDING && again.future.waiter == task->waiter &&
+           again.future.coro == task->coro && again.hash == task->hash;
+}
+
 static bool is_waiting_as_read(struct registry *registry, const struct edge *edge)
 {
     const struct registered *awaiter = &registry->tasks[edge->awaiter];
     return is_read(registry, edge->awaiter) && awaiter->waiter == edge->through && registry_need_links(registry, edge->awaiter) &&
-           registry_is_as_read(registry, edge->awaiter);
+           is_as_read(registry, edge->awaiter);
 }
 
 /* What is new is often short-lived, and so is what its awaiters do: they are looked
@@ -958,7 +969,7 @@ static void take_glance(struct registry *registry, uint32_t index, uint64_t glan
 static void note_births(struct registry *registry, uint32_t index, const struct look *look)
 {
     registry->seen[index].read_from = look->births;
-    registry->tasks[index].read_births = (uint32_t)(births_number() - look->births);
+    registry->seen[index].read_births = (uint32_t)(births_number() - look->births);
 }
 
 /* Where its only callback leads, once a round for all that have this one. */
@@ -995,6 +1006,7 @@ static bool rests_on(struct registry *registry, uint32_t index)
     if (births_future_deaths(seen->wait.future) != seen->deaths)
         return false; /* perhaps another's */
     seen->read_from = births;
+    seen->read_births = 0; /* one that had come before would not wait yet */
     return true;
 }
 
@@ -1054,8 +1066,6 @@ static void take_batch(struct registry *registry, struct batch *batch)
 
 static void put_into_batch(struct registry *registry, struct batch *batch, uint32_t index)
 {
-    glance_fetch(registry->target, registry->seen[index].wait.task);
-    __builtin_prefetch(&registry->tasks[index]);
     batch->index[batch->count++] = index;
     if (batch->count == GLANCE_BATCH)
         take_batch(registry, batch);
@@ -1064,11 +1074,16 @@ static void put_into_batch(struct registry *registry, struct batch *batch, uint3
 /* What the first look at a task needs. */
 static void fetch(const struct registry *registry, uint32_t index)
 {
-    if (index >= registry->count || !registry->seen[index].group)
+    if (index >= registry->count)
         return;
     const struct seen *seen = &registry->seen[index];
-    glance_fetch_wait(registry->target, &seen->wait);
-    __builtin_prefetch(births_future_place(seen->wait.future));
+    if (seen->group) {
+        glance_fetch_wait(registry->target, &seen->wait);
+        __builtin_prefetch(births_future_place(seen->wait.future));
+    } else {
+        glance_fetch(registry->target, seen->wait.task);
+        __builtin_prefetch(&registry->tasks[index]);
+    }
 }
 
 void registry_read_some(struct registry *registry, uint32_t first, uint32_t until)
@@ -1121,7 +1136,6 @@ bool registry_rest(struct registry *registry, uint32_t index, const struct rest_
     link_at_rest(registry, index, group);
     registry->group[group].count++;
     registry->seen[index].group = group;
-    registry->tasks[index].woken_from = 0;
     return true;
 }
 
@@ -1170,14 +1184,28 @@ bool registry_has_awaiting(const struct registry *registry)
     return registry->awaits;
 }
 
-bool registry_is_as_read(struct registry *registry, uint32_t index)
+void registry_fetch(const struct registry *registry, uint32_t index)
 {
-    struct registered *task = &registry->tasks[index];
-    struct reading again;
-    if (task->glance)
-        return glance_at(registry, task) == task->glance;
-    return read_once(registry, task, &again, false) && again.future.state == FUTURE_PENDING && again.future.waiter == task->waiter &&
-           again.future.coro == task->coro && again.hash == task->hash;
+    glance_fetch(registry->target, registry->seen[index].wait.task);
+    __builtin_prefetch(&registry->tasks[index]);
+}
+
+void registry_are_as_read(struct registry *registry, const uint32_t *indices, uint32_t count, bool *same)
+{
+    struct glance glance[GLANCE_BATCH];
+    uint32_t glances = 0, of[GLANCE_BATCH];
+    for (uint32_t i = 0; i < count; i++) {
+        const struct asyncio *asyncio = asyncios_at(registry->seen[indices[i]].asyncio);
+        if (!registry->tasks[indices[i]].glance || !asyncio) {
+            same[i] = is_as_read(registry, indices[i]);
+            continue;
+        }
+        of[glances] = i;
+        glance[glances++] = (struct glance){.task = registry->seen[indices[i]].wait.task, .asyncio = asyncio};
+    }
+    glance_batch(registry->target, glance, glances);
+    for (uint32_t i = 0; i < glances; i++)
+        same[of[i]] = glance[i].hash == registry->tasks[indices[of[i]]].glance;
 }
 
 /* Upward from one that executes, over the frames that they were sent from. */

@@ -32,6 +32,7 @@
 #include "sampler/births.h"
 #include "sampler/cpython/asyncio.h"
 #include "sampler/cpython/awaiters.h"
+#include "sampler/cpython/glance.h"
 #include "sampler/profile.h"
 
 #define NO_TASK UINT32_MAX
@@ -68,20 +69,31 @@ struct rest_key {
     uintptr_t alone;           /* awaited by one that waits for nothing else: this task, and nobody rests with it */
 };
 
+/* Three cache lines: of an active task that has not changed a round reads the first,
+ * placing it and adding its time the first two; of one at rest none. */
 struct registered {
     uintptr_t task;
     uint64_t glance;       /* that of its last reading; 0: none */
-    uint32_t read_births;  /* how many births there were while it was last read */
-    uint8_t asyncio;       /* index for asyncios_at */
-    uint8_t unborn;        /* rounds in which its __init__ had not run yet */
-    uint8_t status;        /* enum task_status, as last read */
-    uint8_t kept;          /* how its edges are found again (registry.c) ... */
-    uintptr_t kept_next;   /* ... and through what */
+    uintptr_t kept_next;   /* how its edges are found again: through what, and (kept, registry.c) in which way */
     uint32_t first_edge, edges, edges_round; /* valid in that round */
     uint32_t awaits_round; /* the round in which a pending task was found that it waits for */
     uint32_t awaits_first; /* ... and the first edge of the walk that found it */
+    uint32_t at;           /* its place among the active ones; at rest: the next one of its group */
+    union {
+        uint32_t woken_from; /* active: the group that it rested in, until somebody takes note; 0: none */
+        uint32_t before;     /* at rest: the one before it in its group */
+    };
+    uint8_t kept;
+    uint8_t asyncio;       /* index for asyncios_at */
+    uint8_t status;        /* enum task_status, as last read */
     uint8_t place, flags;  /* lineage's, valid in `placed` (see sampler/lineage.c) */
+    bool unchanged : 1;    /* its last reading was a glance, equal to the one before */
+    bool reshaped : 1;     /* its stack is another one since it was woken */
+    bool edges_proven : 1; /* right after its edges were read, all of its awaiters still were as they had been read */
     uint16_t makers_count;
+    uint8_t aggregate;     /* awaiters_aggregate() of its innermost function */
+    uint8_t unborn;        /* rounds in which its __init__ had not run yet */
+    uint16_t links;
 
     uint32_t placed;
     uint32_t first_above, above, first_whole, whole; /* stacks it stands on; those with its own chain */
@@ -100,16 +112,9 @@ struct registered {
     uint64_t order;        /* of becoming known */
     uint64_t born;         /* birth.number + 1; 0: its birth was not seen */
     maker_id *makers;      /* of its creator, innermost first */
-    uint32_t first_link;   /* see registry_need_links */
-    uint32_t links_round;  /* valid in that round */
-    uint16_t links;
-    bool unchanged : 1;    /* its last reading was a glance, equal to the one before */
-    bool reshaped : 1;     /* its stack is another one since it was woken */
-    bool edges_proven : 1; /* right after its edges were read, all of its awaiters still were as they had been read */
-    uint8_t aggregate;     /* awaiters_aggregate() of its innermost function */
-    uint32_t woken_from;   /* the group that it rested in, until somebody takes note */
-    uint32_t at, before;   /* its place among the active ones; at rest: the next and the last of its group */
+    uint32_t first_link, links_round; /* see registry_need_links; valid in that round */
 };
+_Static_assert(sizeof(struct registered) == 192, "three cache lines");
 
 struct registry;
 
@@ -148,8 +153,11 @@ bool registry_has_unhooked(const struct registry *registry);
 bool registry_awaits_task(const struct registry *registry, const struct registered *task);
 /* Whether there is one of those. */
 bool registry_has_awaiting(const struct registry *registry);
-/* Whether a task that was read is still as it was: chain, state, what it waits for. */
-bool registry_is_as_read(struct registry *registry, uint32_t index);
+/* Whether these tasks, which were read, are still as they were: chain, state, what they
+ * wait for. At most GLANCE_BATCH of them, side by side. */
+void registry_are_as_read(struct registry *registry, const uint32_t *indices, uint32_t count, bool *same);
+/* Fetches what that needs, some time before. */
+void registry_fetch(const struct registry *registry, uint32_t index);
 const struct link *registry_links(const struct registry *registry, const struct registered *task);
 const struct edge *registry_edges(const struct registry *registry, const struct registered *task);
 /* The coroutines from the task's outermost to this one, as they are now: a chain of

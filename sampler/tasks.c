@@ -754,7 +754,7 @@ static void add_circles(struct tasks *tasks, uint64_t now)
         uint32_t index = registry_active(tasks->registry, i), last = lineage_cut(tasks->lineage, index);
         struct registered *oldest = registry_at(tasks->registry, index);
         if (last == NO_TASK || lineage_bears_leaf(tasks->lineage, index) || !lineage_is_proven(tasks->lineage, last) ||
-            !loop_of(tasks, oldest->loop))
+            lineage_has_moved(tasks->lineage, last) || !loop_of(tasks, oldest->loop))
             continue;
         uint64_t ns = take_ns(tasks, oldest, now);
         uint32_t count = lineage_whole(tasks->lineage, last, &bases);
@@ -785,8 +785,8 @@ static void fetch(const struct tasks *tasks, uint32_t at)
     if (at >= registry_actives(tasks->registry))
         return;
     const struct registered *task = registry_at(tasks->registry, registry_active(tasks->registry, at));
-    for (size_t i = 0; i < sizeof *task; i += 64)
-        __builtin_prefetch((const char *)task + i);
+    __builtin_prefetch(task);
+    __builtin_prefetch(&task->placed);
 }
 
 static void place_all(struct tasks *tasks)
@@ -992,4 +992,5 @@ void tasks_forget_stacks(struct tasks *tasks)
     tasks->stills = 0;
     memset(tasks->shape, 0, sizeof tasks->shape);
     rests_forget_stacks(&tasks->rests);
+    lineage_forget_stacks(tasks->lineage);
 }
