@@ -54,6 +54,7 @@ struct fake_world {
     unsigned char *bytes;
     size_t size, used;
     uint32_t tasks;
+    uint32_t kinds; /* so many have code of their own, the others in turn that of these; 0: all */
 };
 
 /* --- words --- */
@@ -172,10 +173,20 @@ static inline void fake_asyncio_start(struct fake_world *world, int minor, uint3
 
 /* --- coroutines --- */
 
+static inline uint32_t fake_kind_of(const struct fake_world *world, uint32_t task)
+{
+    return world->kinds ? task % world->kinds : task;
+}
+
+static inline uintptr_t fake_code_at(const struct fake_world *world, uint32_t task, int level)
+{
+    return fake_task_at(fake_kind_of(world, task)) + FAKE_IN_CODE + (uintptr_t)level * FAKE_CODE_BYTES;
+}
+
 static inline void fake_world_code(struct fake_world *world, uint32_t task, int level)
 {
     const struct layout *layout = &world->target.layout;
-    uintptr_t code = fake_task_at(task) + FAKE_IN_CODE + (uintptr_t)level * FAKE_CODE_BYTES;
+    uintptr_t code = fake_code_at(world, task, level);
     uintptr_t name = fake_task_at(task) + FAKE_IN_NAME + (uintptr_t)level * 80;
     uint8_t resume[] = {layout->resume_opcodes[0], 3};
     char text[24];
@@ -203,7 +214,7 @@ static inline void fake_world_code(struct fake_world *world, uint32_t task, int 
 static inline void fake_coro_stands(struct fake_world *world, uint32_t task, int level, int8_t state, int lasti)
 {
     const struct layout *layout = &world->target.layout;
-    uintptr_t coro = fake_coro_at(task, level), code = fake_task_at(task) + FAKE_IN_CODE + (uintptr_t)level * FAKE_CODE_BYTES;
+    uintptr_t coro = fake_coro_at(task, level), code = fake_code_at(world, task, level);
     fake_world_byte(world, coro, layout->gen_state, (uint8_t)state);
     fake_world_word(world, coro, layout->gen_frame + layout->frame_instr, code + (uintptr_t)(layout->code_adaptive + lasti));
 }
@@ -214,9 +225,9 @@ static inline void fake_coro(struct fake_world *world, uint32_t task, int level)
     uintptr_t coro = fake_coro_at(task, level), frame = coro + (uintptr_t)layout->gen_frame;
     uintptr_t used = frame + (uintptr_t)layout->frame_localsplus + 8 * (FAKE_LOCALS + FAKE_STACK);
     ck_assert_int_le(layout->gen_frame + layout->frame_localsplus + 8 * (FAKE_LOCALS + FAKE_STACK), FAKE_IN_CORO);
-    fake_world_code(world, task, level);
+    fake_world_code(world, fake_kind_of(world, task), level);
     fake_world_word(world, coro, layout->object_type, FAKE_CORO_TYPE_AT);
-    fake_world_word(world, frame, layout->frame_executable, fake_task_at(task) + FAKE_IN_CODE + (uintptr_t)level * FAKE_CODE_BYTES);
+    fake_world_word(world, frame, layout->frame_executable, fake_code_at(world, task, level));
     fake_world_byte(world, frame, layout->frame_owner, layout->owner_generator);
     if (layout->minor >= 14)
         fake_world_word(world, frame, layout->frame_stacktop, used);
@@ -238,7 +249,7 @@ static inline void fake_coro_has_local(struct fake_world *world, uint32_t task, 
                                        uintptr_t value)
 {
     const struct layout *layout = &world->target.layout;
-    uintptr_t code = fake_task_at(task) + FAKE_IN_CODE + (uintptr_t)level * FAKE_CODE_BYTES;
+    uintptr_t code = fake_code_at(world, task, level);
     uintptr_t at = 0x400000000ul + 0x100000ul * (task * FAKE_LEVELS + (unsigned)level), name = fake_str(&world->target, at, variable);
     fake_world_word(world, code, layout->code_qualname, fake_str(&world->target, at + 0x10000, function));
     fake_world_word(world, code, layout->code_localsplusnames, fake_tuple(&world->target, at + 0x20000, &name, FAKE_LOCALS));

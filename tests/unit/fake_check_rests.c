@@ -16,8 +16,17 @@ Suite *suite_rests(void);
 static void start_resting(int minor, uint32_t count, uintptr_t counted)
 {
     start_hooked(minor, count);
-    memset(fake_deaths, 0, sizeof fake_deaths);
+    for (uint32_t i = 0; i < FAKE_DEATHS; i++)
+        fake_deaths[i] = 7;
     fake_births.counted = counted;
+}
+
+/* ... whose functions are those of so many kinds: all of a kind have one shape. */
+static void start_kinds(int minor, uint32_t count, uint32_t of, uintptr_t counted)
+{
+    kinds = of;
+    start_resting(minor, count, counted);
+    kinds = 0;
 }
 
 /* Two ticks: the second sees that nothing has changed. */
@@ -74,17 +83,24 @@ END_TEST
 START_TEST(one_at_rest_is_hardly_read)
 {
     enum { MANY = 100 };
-    start_resting(_i, MANY, NEVER);
+    start_kinds(_i, MANY, 2, NEVER);
+    for (uint32_t i = 0; i < MANY; i++)
+        fake_task_waits(&world, i, 3, fake_future_at(i));
     settle();
     unsigned long full = reads_of_tick(10 * MS);
     stop();
     codes_forget();
     codes_forget_frames();
-    start_resting(_i, MANY, COUNTED);
+    start_kinds(_i, MANY, 2, COUNTED);
+    for (uint32_t i = 0; i < MANY; i++)
+        fake_task_waits(&world, i, 3, fake_future_at(i));
     settle();
-    ck_assert_uint_lt(reads_of_tick(10 * MS) * 3, full);
-    ck_assert_uint_eq(total(), MANY * 30 * MS);
-    ck_assert_uint_eq(window.counters.samples, MANY * 3);
+    unsigned long reads = reads_of_tick(10 * MS), next = reads_of_tick(10 * MS); /* four words of each, and some more of one in a hundred */
+    ck_assert_uint_lt(reads * 5, full);
+    ck_assert_uint_lt(reads, MANY * 4 + 200);
+    ck_assert_uint_le(next, reads + 50);
+    ck_assert_uint_eq(total(), MANY * 40 * MS);
+    ck_assert_uint_eq(window.counters.samples, MANY * 4);
     stop();
 }
 END_TEST
@@ -154,6 +170,65 @@ START_TEST(no_longer_counted)
     fake_coro_awaits(&world, 0, 1, fake_task_at(0) + FAKE_IN_ITER);
     tick(10 * MS);
     ck_assert_uint_eq(time_of("loop;t0.0;t0.1"), 5 * MS);
+    stop();
+}
+END_TEST
+
+/* A group of many, some of which go on and come back. */
+START_TEST(those_of_a_kind_are_counted_together)
+{
+    enum { MANY = 60, GO = 7 };
+    start_kinds(_i, MANY, 1, COUNTED);
+    settle();
+    ck_assert_uint_eq(time_of("loop;t0.0"), MANY * 20 * MS);
+    for (uint32_t i = 0; i < GO; i++)
+        fake_task_waits(&world, 9 * i, 2, fake_future_at(9 * i));
+    tick(10 * MS);
+    ck_assert_uint_eq(time_of("loop;t0.0"), MANY * 25 * MS + (MANY - GO) * 5 * MS);
+    ck_assert_uint_eq(time_of("loop;t0.0;t0.1"), GO * 5 * MS);
+    settle();
+    ck_assert_uint_eq(time_of("loop;t0.0;t0.1"), GO * 25 * MS);
+    for (uint32_t i = 0; i < GO; i++)
+        fake_task_waits(&world, 9 * i, 1, fake_future_at(9 * i));
+    settle();
+    settle();
+    ck_assert_uint_eq(time_of("loop;t0.0;t0.1"), GO * 30 * MS);
+    ck_assert_uint_eq(total(), MANY * 90 * MS);
+    ck_assert_uint_eq(window.counters.samples, MANY * 9);
+    stop();
+}
+END_TEST
+
+/* Those of a kind that were made by two coroutines. */
+START_TEST(of_two_makers)
+{
+    start_kinds(_i, 8, 2, COUNTED);
+    fake_task_waits(&world, 2, 2, fake_future_at(2));
+    maker_id makers[] = {fake_maker(fake_coro_at(0, 0)), fake_maker(fake_coro_at(2, 1))}, outer = fake_maker(fake_coro_at(2, 0));
+    for (uint32_t i = 0; i < 8; i++)
+        fake_birth(fake_birth_of(fake_task_at(i), i % 2 ? makers[i % 4 / 2] : 0, i % 4 == 3 ? outer : 0));
+    settle();
+    settle();
+    ck_assert_uint_eq(time_of("loop;t0.0;t1.0"), 2 * 40 * MS);
+    ck_assert_uint_eq(time_of("loop;t0.0;t0.1;t1.0"), 2 * 40 * MS);
+    stop();
+}
+END_TEST
+
+/* wait() with members of its own: it may be ready, whatever its future says. */
+START_TEST(one_that_waits_for_members_does_not_rest)
+{
+    start_resting(_i, 3, COUNTED);
+    const uintptr_t members[] = {fake_task_at(1), 1, fake_future_at(2), 2};
+    fake_coro_has_local(&world, 0, 0, "_wait", "fs", fake_set(&world.target, 0x28000000, SET_TYPE_AT, members, 2));
+    fake_task_is_done(&world, 1);
+    fake_task_runs(&world, 2, 1);
+    settle();
+    settle();
+    ck_assert_uint_eq(time_of("loop;_wait"), 40 * MS);
+    fake_future_state(&world, fake_future_at(2), FUTURE_FINISHED);
+    tick(10 * MS);
+    ck_assert_uint_eq(time_of("loop;_wait;[ready]"), 5 * MS);
     stop();
 }
 END_TEST
@@ -232,6 +307,86 @@ START_TEST(one_at_rest_gets_a_member)
 }
 END_TEST
 
+/* The same callback's address, of one of several that led to the same, leads elsewhere now. */
+START_TEST(one_of_several_callbacks_is_another_ones)
+{
+    enum { MEMBERS = 3 };
+    start_kinds(_i, 2 + 2 * MEMBERS, 2, COUNTED);
+    fake_task_waits(&world, 2, 2, fake_future_at(2));
+    for (uint32_t i = 0; i < MEMBERS; i++)
+        fake_world_word(&world, fake_task_at(3 + 2 * i), world.target.layout.future_callback0, fake_gather_callback(&world, i, fake_future_at(0)));
+    settle();
+    ck_assert_uint_eq(time_of("loop;t0.0;t1.0"), MEMBERS * 20 * MS);
+    for (uint32_t i = 0; i < MEMBERS; i++) {
+        fake_gather_callback(&world, i, fake_future_at(2));
+        tick(10 * MS);
+        ck_assert_uint_eq(time_of("loop;t0.0;t0.1;t1.0"), (uint64_t)(i + 1) * (i + 1) * 5 * MS);
+        ck_assert_uint_eq(time_of("loop;t0.0;t1.0") + time_of("loop;t0.0;t0.1;t1.0"), MEMBERS * (20 + 10 * (i + 1)) * MS);
+    }
+    stop();
+}
+END_TEST
+
+/* What many rest on cannot be read in one piece: their time comes later, or on their own chain. */
+START_TEST(what_they_stand_on_is_torn)
+{
+    start_kinds(_i, 10, 2, COUNTED);
+    uintptr_t callback = fake_gather_callback(&world, 0, fake_future_at(0));
+    for (uint32_t i = 1; i < 10; i += 2)
+        fake_world_word(&world, fake_task_at(i), world.target.layout.future_callback0, callback);
+    settle();
+    ck_assert_uint_eq(time_of("loop;t0.0;t1.0"), 5 * 20 * MS);
+    fake_world_word(&world, fake_task_at(0) + FAKE_IN_ITER, world.target.layout.wrapper_inner, fake_future_at(2));
+    tick(10 * MS);
+    ck_assert_uint_eq(time_of("loop;t0.0;t1.0"), 5 * 25 * MS);
+    ck_assert_uint_eq(time_of("loop;t1.0"), 0);
+    ck_assert_uint_eq(window.counters.task_postponed, 6);
+    fake_task_waits(&world, 0, 1, fake_future_at(0));
+    fake_task_is_done(&world, 3);
+    tick(10 * MS);
+    ck_assert_uint_eq(time_of("loop;t0.0;t1.0"), 5 * 25 * MS + 4 * 15 * MS + 10 * MS);
+    ck_assert_uint_eq(window.counters.dropped[DROP_torn_awaiter], 1);
+    settle();
+    ck_assert_uint_eq(time_of("loop;t0.0;t1.0"), 5 * 25 * MS + 4 * 35 * MS + 10 * MS);
+    ck_assert_uint_eq(window.counters.task_postponed, 6);
+    stop();
+}
+END_TEST
+
+static bool changing;
+
+static void change_waiter(uintptr_t address, size_t length)
+{
+    static uint32_t turn;
+    uintptr_t waiter = fake_task_at(1) + (uintptr_t)world.target.layout.task_waiter;
+    if (changing && address <= waiter && address + length > waiter)
+        fake_task_waiter(&world, 1, turn++ % 3 ? fake_future_at(turn % 3) : 0);
+}
+
+/* One that stood on what others of its kind stand on by now, when it was read last. */
+START_TEST(one_that_ends_after_it_was_torn)
+{
+    start_kinds(_i, 5, 0, COUNTED);
+    maker_id maker = fake_maker(fake_coro_at(0, 0));
+    fake_birth(fake_birth_of(fake_task_at(1), maker, 0));
+    settle();
+    ck_assert_uint_eq(time_of("loop;t0.0;t1.0"), 20 * MS);
+    fake_maker_dies(maker);
+    settle();
+    ck_assert_uint_eq(time_of("loop;t1.0"), 15 * MS);
+    changing = true;
+    fake_on_read(change_waiter);
+    tick(10 * MS);
+    changing = false;
+    fake_task_is_done(&world, 1);
+    tick(10 * MS);
+    ck_assert_uint_eq(time_of("loop;t0.0;t1.0"), 25 * MS);
+    ck_assert_uint_eq(time_of("loop;t1.0"), 15 * MS + 5 * MS + 10 * MS); /* where it stood last */
+    ck_assert_uint_eq(window.counters.dropped[DROP_torn_awaiter], 1);
+    stop();
+}
+END_TEST
+
 /* The same callback's address, leading elsewhere. */
 START_TEST(a_callback_is_another_ones)
 {
@@ -268,6 +423,21 @@ START_TEST(an_awaiter_of_one_alone)
     ck_assert_uint_eq(time_of("loop;t1.0;t3.0"), 45 * MS);
     ck_assert_uint_eq(time_of("loop;t1.0"), 5 * MS);
     ck_assert_uint_eq(time_of("loop;t3.0"), 5 * MS);
+    stop();
+}
+END_TEST
+
+/* Awaited, and left with the callback of one that waits for another now: of a kind, on the same loop. */
+START_TEST(a_callback_that_is_left_over)
+{
+    start_kinds(_i, 6, 2, COUNTED);
+    fake_task_awaits(&world, 0, 1, 1);
+    fake_wakes(&world, fake_task_at(3), 0, FAKE_AWAITERS_ROOM);
+    fake_wakes(&world, fake_task_at(5), 0, FAKE_AWAITERS_ROOM);
+    settle();
+    settle();
+    ck_assert_uint_eq(time_of("loop;t0.0;t1.0"), 40 * MS);
+    ck_assert_uint_eq(time_of("loop;t1.0"), 80 * MS);
     stop();
 }
 END_TEST
@@ -535,10 +705,11 @@ static void change_surroundings(int run)
 
 static void run_program(int minor, uint64_t number, int run, uintptr_t counted_type)
 {
+    static const uint32_t of[] = {0, 1, 3, 7};
     bool lives[TASKS];
     memset(&counted[run], 0, sizeof counted[run]);
     memset(makers, 0, sizeof makers);
-    start_resting(minor, TASKS, counted_type);
+    start_kinds(minor, TASKS, of[number % 4], counted_type);
     for (uint32_t i = 0; i < TASKS; i++)
         fake_gather_callback(&world, i, fake_future_at(i));
     memset(lives, 1, sizeof lives);
@@ -579,7 +750,7 @@ static void compare_sums(uint64_t number, int a, int b)
 
 START_TEST(random_programs_are_as_read_in_full)
 {
-    for (uint64_t number = 1; number <= 30; number++) {
+    for (uint64_t number = 1; number <= 40; number++) {
         sums_count[0] = sums_count[1] = 0;
         run_program(_i, number, 0, NEVER);
         run_program(_i, number, 1, COUNTED);
@@ -599,7 +770,9 @@ Suite *suite_rests(void)
 {
     const TTest *const tests[] = {
         one_at_rest_is_hardly_read, all_are_verified_within_a_second, one_whose_future_died_is_read, one_whose_future_is_done_is_ready,
-        no_longer_counted, an_awaiter_comes_and_goes, one_of_several_moves_on, one_at_rest_gets_a_member, a_callback_is_another_ones,
+        no_longer_counted, those_of_a_kind_are_counted_together, of_two_makers, one_that_waits_for_members_does_not_rest,
+        one_of_several_callbacks_is_another_ones, what_they_stand_on_is_torn, one_that_ends_after_it_was_torn,
+        a_callback_that_is_left_over, an_awaiter_comes_and_goes, one_of_several_moves_on, one_at_rest_gets_a_member, a_callback_is_another_ones,
         an_awaiter_of_one_alone, a_creator_moves_and_ends, another_one_at_the_address, many_leave_and_come, a_window_ends_while_they_rest,
         a_loop_ends_while_they_rest, random_programs_are_as_read_in_full,
     };

@@ -88,9 +88,12 @@ static inline profile_stack driver_stack(void)
     return stacks_push_marker(&stacks, PROFILE_ROOT, "loop");
 }
 
+static uint32_t kinds; /* of the tasks that the next start makes: fake_world.kinds */
+
 static inline void start_with(int minor, uint32_t count, struct tasks_options options)
 {
     fake_asyncio_start(&world, minor, count, MIB / 4);
+    world.kinds = kinds;
     fake_births_reset();
     make_interpreter();
     ck_assert_int_eq(mem_init(256 * MIB), 0);
