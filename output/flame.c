@@ -181,27 +181,17 @@ static void facts_make(struct flame *flame, const struct quality *quality)
         fact_add(flame, "profiling took %.3g%% of the CPU time", quality_own_cost(quality));
 }
 
-/* The program, when it is the same everywhere. */
-static const char *title_of(const struct quality *quality)
-{
-    const char *title = quality->processes_count ? quality->processes[0].program : NULL;
-    for (uint32_t at = 1; title && at < quality->processes_count; at++)
-        if (!quality->processes[at].program || strcmp(title, quality->processes[at].program))
-            title = NULL;
-    return title ? title : "aprof";
-}
-
 /* ---- the command ---------------------------------------------------------- */
 
 static bool flame_write(struct flame *flame)
 {
     struct quality *quality = quality_new(flame->reader);
-    const char *facts[FACTS_MOST];
+    const char *facts[FACTS_MOST], *program = quality_program(quality);
     facts_make(flame, quality);
     for (size_t at = 0; at < flame->facts_count; at++)
         facts[at] = flame->facts[at];
     struct page page = {
-        .title = flame->title ? flame->title : title_of(quality),
+        .title = flame->title ? flame->title : program ? program : "aprof",
         .facts = facts,
         .facts_count = flame->facts_count,
         .nothing = flame->metrics_count ? NULL : "Nothing was recorded here.",

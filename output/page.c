@@ -5,15 +5,13 @@
  */
 #include "output/page.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "output/destination.h"
 #include "output/human.h"
 #include "output/names.h"
 #include "output/package.h"
@@ -233,46 +231,12 @@ void page_write(FILE *stream, const struct page *page)
     fwrite(mark, 1, (size_t)(end - mark), stream);
 }
 
-static bool is_replaceable(const char *path)
+static void write_to(FILE *stream, void *page)
 {
-    struct stat status;
-    return lstat(path, &status) ? errno == ENOENT : S_ISREG(status.st_mode);
-}
-
-static bool stream_finish(FILE *stream)
-{
-    bool good = !ferror(stream);
-    return !fclose(stream) && good;
-}
-
-static bool complain_about(const char *path)
-{
-    tool_complain("%s: %s", path, strerror(errno));
-    return false;
-}
-
-static bool written_to(const char *path, const struct page *page)
-{
-    FILE *stream = fopen(path, "we");
-    if (!stream)
-        return false;
     page_write(stream, page);
-    return stream_finish(stream);
 }
 
 bool page_write_file(const char *path, const struct page *page)
 {
-    if (!path || !strcmp(path, "-")) {
-        page_write(stdout, page);
-        return true; /* aprof's main looks at stdout */
-    }
-    if (!is_replaceable(path))
-        return written_to(path, page) || complain_about(path);
-    char *beside = tool_alloc(strlen(path) + 32, 1);
-    sprintf(beside, "%s.%ld.tmp", path, (long)getpid());
-    bool good = (written_to(beside, page) && !rename(beside, path)) || complain_about(path);
-    if (!good)
-        unlink(beside);
-    free(beside);
-    return good;
+    return destination_write(path, write_to, (void *)page);
 }

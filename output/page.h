@@ -71,9 +71,7 @@ void page_write_profile(FILE *stream, const struct page *page);
 /* The page; nothing without the template. What fails to be written the stream says (ferror). */
 void page_write(FILE *stream, const struct page *page);
 
-/* ... into that file, "-" or NULL being stdout: beside it first, then renamed, so that
- * what was there is whole until the new one is. What is no plain file is
- * written to as it is. False: one line on stderr was written. */
+/* ... into that file, as output/destination.h writes it. */
 bool page_write_file(const char *path, const struct page *page);
 
 #endif

@@ -286,6 +286,15 @@ void quality_free(struct quality *quality)
     free(quality);
 }
 
+const char *quality_program(const struct quality *quality)
+{
+    const char *program = quality->processes_count ? quality->processes[0].program : NULL;
+    for (uint32_t at = 1; program && at < quality->processes_count; at++)
+        if (!quality->processes[at].program || strcmp(program, quality->processes[at].program))
+            program = NULL;
+    return program;
+}
+
 double quality_own_cost(const struct quality *quality)
 {
     double own = (double)(quality->sampler_cpu_us + quality->handler_us);

@@ -75,6 +75,8 @@ void quality_free(struct quality *quality);
 
 /* False for reasons of dropped that kept their sample with less ancestry. */
 bool quality_reason_is_loss(const char *reason);
+/* The program that all processes run; NULL: they run several, or it is not known. */
+const char *quality_program(const struct quality *quality);
 /* CPU of sampler and handlers in per cent of the processes' CPU; 0 where there was none. */
 double quality_own_cost(const struct quality *quality);
 
