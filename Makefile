@@ -41,12 +41,14 @@ CFLAGS    += $(SANITIZE)
 # Rooms. output/ has two halves: what the library links, and the programs.
 OUTPUT_LIB := output/spool.c output/farewell.c output/place.c output/live.c output/lines.c output/sealing.c output/bound.c output/evict.c output/trouble.c output/buffer.c output/metadata.c output/spool_format.c
 LIB_SRC  := $(filter-out preload/settings_main.c,$(wildcard preload/*.c)) $(wildcard hooks/*.c sampler/*.c sampler/cpython/*.c) $(wildcard $(OUTPUT_LIB))
-TOOL_SRC := $(filter-out $(OUTPUT_LIB),$(wildcard output/*.c)) output/spool_format.c
-TOOL_LIBS := -ljansson -lm
+include scripts/pprof.mk
+TOOL_SRC := $(filter-out $(OUTPUT_LIB) $(PPROF_LEFT),$(wildcard output/*.c)) output/spool_format.c
+TOOL_LIBS := -ljansson -lm $(PPROF_LIBS)
 LIB_OBJ  := $(LIB_SRC:%.c=$(B)/lib/%.o)
-TOOL_OBJ := $(TOOL_SRC:%.c=$(B)/tool/%.o) $(B)/tool/output/template.o
+TOOL_OBJ := $(TOOL_SRC:%.c=$(B)/tool/%.o) $(B)/tool/output/template.o $(PPROF_OBJ)
 
 .PHONY: all setup check demo bench install clean
+.DEFAULT_GOAL := all
 all: $(B)/libaprof.so $(B)/aprof $(B)/aprof-settings
 
 $(B)/lib/%.o: %.c
@@ -68,6 +70,7 @@ comma := ,
 $(B)/aprof: $(TOOL_OBJ)
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(SANITIZE) -o $@ $(TOOL_OBJ) $(TOOL_LIBS)
+	$(if $(PPROF_HERE),,@echo 'aprof convert -f pprof is left out: protobuf-c or zlib is missing (make setup)' >&2)
 
 clean:
 	rm -rf build

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "output/convert.h"
 #include "output/diff.h"
 #include "output/flame.h"
 #include "output/report.h"
@@ -26,6 +27,7 @@ static const struct command commands[] = {
     { "report", "how good the profile is, and the top functions or stacks", report_help, report_main },
     { "flame", "a flame graph as one HTML file", flame_help, flame_main },
     { "diff", "which functions' shares have changed; fails if they grew (for CI)", diff_help, diff_main },
+    { "convert", "a profile for pprof, speedscope, the Firefox Profiler or flamegraph.pl", convert_help, convert_main },
     { "supervise", "runs a command, reports when it has ended (for aprof-run)", NULL, supervise_main },
     { "help", "this text, or that of a COMMAND", NULL, help_main },
     { "version", "the version of this program", NULL, version_main },

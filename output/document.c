@@ -4,7 +4,6 @@
  */
 #include "output/document.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,6 +28,12 @@ void document_counts(json_t *object, const struct document_count *counts, size_t
 {
     for (size_t at = 0; at < count; at++)
         json_object_set_new(object, counts[at].key, document_number(counts[at].count));
+}
+
+void document_put(FILE *stream, json_t *value)
+{
+    json_dumpf(value, stream, JSON_COMPACT | JSON_ENCODE_ANY);
+    json_decref(value);
 }
 
 void document_print(json_t *document)

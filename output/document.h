@@ -10,6 +10,7 @@
 #include <jansson.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 struct document_count {
     const char *key;
@@ -21,6 +22,8 @@ json_t *document_number(uint64_t count);
 /* Text of any bytes, what is not UTF-8 as \xNN; null for NULL. */
 json_t *document_text(const char *text);
 void document_counts(json_t *object, const struct document_count *counts, size_t count);
+/* Any value, in as few characters as there are; takes it. */
+void document_put(FILE *stream, json_t *value);
 /* On stdout, indented; takes the document. */
 void document_print(json_t *document);
 

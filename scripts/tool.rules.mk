@@ -21,5 +21,10 @@ check-tool-valgrind: $(B)/aprof $(B)/check-reader
 	$(Q)for show in --width=60 --json --markdown; do \
 	    valgrind -q --error-exitcode=9 --leak-check=full $(B)/aprof diff --metric all $$show tests/golden/compared/spool/base tests/golden/compared/spool/new >/dev/null || exit 1; \
 	done
+	$(Q)for case in converted metrics broken service; do \
+	    for format in $(if $(PPROF_HERE),pprof) speedscope firefox collapsed; do \
+	        valgrind -q --error-exitcode=9 --leak-check=full $(B)/aprof convert -f $$format tests/golden/$$case/spool >/dev/null || exit 1; \
+	    done; \
+	done
 
 -include $(TOOL_CHECK_OBJ:.o=.d)

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * firefox: the processed profile format of the Firefox Profiler, version 70, as the types
+ * in its source document it (src/types/profile.ts; changes in
+ * docs-developer/CHANGELOG-formats.md). What it has no need of there (markers, resources,
+ * native symbols, JavaScript's places) is empty.
+ *
+ * A thread of it is a metric of one process; weights are milliseconds or bytes. Its
+ * samples come in the order of names; their times spread them over the time that the
+ * process was sampled, each as long as its share, so that a track is as long as its
+ * process and the call tree of any part of it adds up.
+ *
+ * Tables of rows are tables of columns there, so stacks are remembered, eight bytes
+ * each, until all threads are written.
+ */
+#include "output/conversion.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "output/document.h"
+#include "output/human.h"
+#include "output/kind.h"
+#include "output/names.h"
+#include "output/stacks.h"
+#include "output/symbols.h"
+#include "output/tool.h"
+
+#define PROCESSED_VERSION 70
+#define GECKO_VERSION 36 /* that the former goes with */
+#define SHOWN_MOST 100   /* threads shown at first */
+#define PID_SIZE 128     /* host, pid and start */
+
+enum { CATEGORY_OTHER, CATEGORY_PYTHON };
+
+/* A row of the table of stacks. */
+struct stack {
+    uint32_t frame, offset; /* offset: how many rows before this one its caller is; 0: it has none */
+};
+
+struct firefox {
+    FILE *stream;
+    struct conversion *conversion;
+    struct names *pids;
+    struct stack *stacks;
+    size_t stacks_count, stacks_room;
+    uint64_t start_us; /* that all times count from */
+    uint32_t threads;
+};
+
+/* ---- pieces --------------------------------------------------------------- */
+
+static void put_field(FILE *stream, const char *key, json_t *value)
+{
+    fprintf(stream, "\"%s\":", key);
+    document_put(stream, value);
+    fputs(",", stream);
+}
+
+static void put_us(FILE *stream, const char *before, uint64_t us)
+{
+    fprintf(stream, "%s%" PRIu64 ".%03u", before, us / 1000, (unsigned)(us % 1000));
+}
+
+/* A column that has the same everywhere. */
+static void put_same(FILE *stream, const char *key, const char *value, size_t count)
+{
+    fprintf(stream, "\"%s\":[", key);
+    for (size_t at = 0; at < count; at++)
+        fprintf(stream, at ? ",%s" : "%s", value);
+    fputs("],\n", stream);
+}
+
+/* Starts a column of numbers, and goes on with it. */
+static void put_column(FILE *stream, const char *key)
+{
+    fprintf(stream, "\"%s\":[", key);
+}
+
+static void put_number(FILE *stream, size_t at, uint64_t number)
+{
+    fprintf(stream, at ? ",%" PRIu64 : "%" PRIu64, number);
+}
+
+static void put_number_or_null(FILE *stream, size_t at, uint64_t number, bool is_known)
+{
+    fputs(at ? "," : "", stream);
+    if (is_known)
+        fprintf(stream, "%" PRIu64, number);
+    else
+        fputs("null", stream);
+}
+
+/* ---- threads -------------------------------------------------------------- */
+
+/* Those of one thread that have something, with their rows in the table of all stacks. */
+struct samples {
+    uint32_t *stacks;
+    uint64_t *weights;
+    size_t count;
+    uint64_t sum;
+};
+
+static void stack_add(struct firefox *firefox, uint32_t frame, size_t caller, bool has_caller)
+{
+    firefox->stacks = tool_grow(firefox->stacks, firefox->stacks_count, &firefox->stacks_room, sizeof *firefox->stacks);
+    firefox->stacks[firefox->stacks_count] = (struct stack){ frame, has_caller ? (uint32_t)(firefox->stacks_count - caller) : 0 };
+    firefox->stacks_count++;
+}
+
+static void samples_make(struct firefox *firefox, const struct trie *trie, struct samples *samples)
+{
+    size_t count = trie_count(trie), depth = 0, *path = tool_alloc(count, sizeof *path);
+    uint32_t *ranks = stacks_ranks(firefox->conversion->frames);
+    struct trie_row *rows = trie_rows(trie, ranks);
+    *samples = (struct samples){ tool_alloc(count, sizeof(uint32_t)), tool_alloc(count, sizeof(uint64_t)), 0, trie_sum(trie, TRIE_NEW) };
+    for (size_t at = 0; at < count; at++) {
+        depth -= rows[at].up;
+        path[depth] = firefox->stacks_count;
+        stack_add(firefox, rows[at].frame, depth ? path[depth - 1] : 0, depth > 0);
+        depth++;
+        if (!rows[at].self[TRIE_NEW])
+            continue;
+        samples->stacks[samples->count] = (uint32_t)firefox->stacks_count - 1;
+        samples->weights[samples->count++] = rows[at].self[TRIE_NEW];
+    }
+    free(ranks);
+    free(rows);
+    free(path);
+}
+
+static void samples_free(struct samples *samples)
+{
+    free(samples->stacks);
+    free(samples->weights);
+}
+
+static void put_times(FILE *stream, const struct samples *samples, uint64_t from_us, uint64_t span_us)
+{
+    uint64_t before = 0;
+    put_column(stream, "time");
+    for (size_t at = 0; at < samples->count; at++) {
+        double share = samples->sum ? (double)before / (double)samples->sum : 0;
+        put_us(stream, at ? "," : "", from_us + (uint64_t)(share * (double)span_us));
+        before += samples->weights[at];
+    }
+    fputs("],\n", stream);
+}
+
+static void put_weights(FILE *stream, const struct samples *samples, enum kind_unit unit)
+{
+    put_column(stream, "weight");
+    for (size_t at = 0; at < samples->count; at++)
+        if (unit == KIND_BYTES)
+            put_number(stream, at, samples->weights[at]);
+        else
+            put_us(stream, at ? "," : "", samples->weights[at]);
+    fprintf(stream, "],\n\"weightType\":\"%s\",", unit == KIND_BYTES ? "bytes" : "tracing-ms");
+}
+
+static void put_samples(FILE *stream, const struct samples *samples, enum kind_unit unit, uint64_t from_us, uint64_t span_us)
+{
+    fputs("\n\"samples\":{", stream);
+    put_column(stream, "stack");
+    for (size_t at = 0; at < samples->count; at++)
+        put_number(stream, at, samples->stacks[at]);
+    fputs("],\n", stream);
+    put_times(stream, samples, from_us, span_us);
+    put_weights(stream, samples, unit);
+    fprintf(stream, "\"length\":%zu},\n", samples->count);
+}
+
+static void put_no_markers(FILE *stream)
+{
+    static const char *const columns[] = { "data", "name", "startTime", "endTime", "phase", "category" };
+    fputs("\"markers\":{", stream);
+    for (size_t at = 0; at < sizeof columns / sizeof *columns; at++)
+        fprintf(stream, "\"%s\":[],", columns[at]);
+    fputs("\"length\":0}", stream);
+}
+
+/* What all of it about a process comes from; a profile without any has one of nothing. */
+static const struct quality_process *process_at(const struct firefox *firefox, uint32_t process)
+{
+    static const struct quality_process none = { .host = "", .ended = "unknown" };
+    const struct quality *quality = firefox->conversion->quality;
+    return process < quality->processes_count ? &quality->processes[process] : &none;
+}
+
+/* Its pid where no other process has had it, for the viewer takes those for one. */
+static json_t *pid_of(struct firefox *firefox, const struct quality_process *process)
+{
+    char pid[PID_SIZE];
+    snprintf(pid, sizeof pid, "%" PRIu64, process->pid);
+    if (names_find(firefox->pids, pid, strlen(pid)) != NAMES_NONE)
+        snprintf(pid, sizeof pid, "%" PRIu64 "@%s.%" PRIu64, process->pid, process->host, process->start_us);
+    return document_text(pid);
+}
+
+static void put_process(struct firefox *firefox, const struct quality_process *process, uint64_t from_us, uint64_t span_us)
+{
+    FILE *stream = firefox->stream;
+    const char *ends[] = { "processShutdownTime", "unregisterTime" };
+    put_field(stream, "processType", json_string("default"));
+    put_field(stream, "processName", document_text(process->program ? process->program : "aprof"));
+    put_field(stream, "pid", pid_of(firefox, process));
+    put_us(stream, "\"processStartupTime\":", from_us);
+    put_us(stream, ",\"registerTime\":", from_us);
+    for (size_t at = 0; at < sizeof ends / sizeof *ends; at++) {
+        fprintf(stream, ",\"%s\":", ends[at]);
+        if (strcmp(process->ended, "open"))
+            put_us(stream, "", from_us + span_us);
+        else
+            fputs("null", stream);
+    }
+    fputs(",\"pausedRanges\":[],", stream);
+}
+
+static void put_thread(struct firefox *firefox, uint32_t process, const char *metric, const struct trie *trie, bool is_first)
+{
+    FILE *stream = firefox->stream;
+    const struct quality_process *of = process_at(firefox, process);
+    const struct kind *kind = kind_of(metric);
+    struct samples samples;
+    samples_make(firefox, trie, &samples);
+    uint64_t from_us = of->start_us > firefox->start_us ? of->start_us - firefox->start_us : 0;
+    uint64_t span_us = of->covered_us ? of->covered_us : samples.sum;
+    fputs(firefox->threads ? ",\n{" : "{", stream);
+    put_field(stream, "name", document_text(metric));
+    put_field(stream, "isMainThread", json_boolean(is_first));
+    put_field(stream, "tid", json_integer(firefox->threads));
+    put_process(firefox, of, from_us, span_us);
+    put_samples(stream, &samples, kind->unit, from_us, span_us);
+    put_no_markers(stream);
+    putc('}', stream);
+    samples_free(&samples);
+    firefox->threads++;
+}
+
+static void put_threads_of(struct firefox *firefox, uint32_t process, bool is_last)
+{
+    struct conversion *conversion = firefox->conversion;
+    bool is_first = true;
+    for (size_t at = 0; at < conversion->metrics_count; at++) {
+        struct trie *trie = conversion_read(conversion, conversion->metrics[at], process);
+        if (conversion_is_shown(conversion, trie, is_last && at + 1 == conversion->metrics_count)) {
+            put_thread(firefox, process, conversion->metrics[at], trie, is_first);
+            is_first = false;
+        }
+        trie_free(trie);
+    }
+    char pid[PID_SIZE];
+    snprintf(pid, sizeof pid, "%" PRIu64, process_at(firefox, process)->pid);
+    names_add(firefox->pids, pid, strlen(pid));
+}
+
+static void put_threads(struct firefox *firefox)
+{
+    uint32_t processes = firefox->conversion->quality->processes_count;
+    fputs("\"threads\":[\n", firefox->stream);
+    for (uint32_t process = 0; process < processes || !process; process++)
+        put_threads_of(firefox, process, process + 1 >= processes);
+    fputs("],\n", firefox->stream);
+}
+
+/* ---- what threads share --------------------------------------------------- */
+
+static void put_stacks(const struct firefox *firefox)
+{
+    FILE *stream = firefox->stream;
+    fputs("\"stackTable\":{", stream);
+    put_column(stream, "frame");
+    for (size_t at = 0; at < firefox->stacks_count; at++)
+        put_number(stream, at, firefox->stacks[at].frame);
+    fputs("],\n", stream);
+    put_column(stream, "prefixOffset");
+    for (size_t at = 0; at < firefox->stacks_count; at++)
+        put_number(stream, at, firefox->stacks[at].offset);
+    fprintf(stream, "],\n\"length\":%zu},\n", firefox->stacks_count);
+}
+
+static void put_frames(const struct firefox *firefox, const struct symbols *symbols)
+{
+    FILE *stream = firefox->stream;
+    uint32_t count = frames_count(firefox->conversion->frames);
+    fputs("\"frameTable\":{", stream);
+    put_column(stream, "func");
+    for (uint32_t frame = 0; frame < count; frame++)
+        put_number(stream, frame, symbols_of(symbols, frame).function);
+    fputs("],\n", stream);
+    put_column(stream, "line");
+    for (uint32_t frame = 0; frame < count; frame++)
+        put_number_or_null(stream, frame, symbols_of(symbols, frame).line, symbols_of(symbols, frame).line);
+    fputs("],\n", stream);
+    put_column(stream, "category");
+    for (uint32_t frame = 0; frame < count; frame++)
+        put_number(stream, frame, *frames_text(firefox->conversion->frames, frame).place ? CATEGORY_PYTHON : CATEGORY_OTHER);
+    fputs("],\n", stream);
+    put_same(stream, "subcategory", "0", count);
+    put_same(stream, "address", "-1", count);
+    put_same(stream, "lib", "-1", count);
+    put_same(stream, "inlineDepth", "0", count);
+    put_same(stream, "nativeSymbol", "null", count);
+    put_same(stream, "innerWindowID", "null", count);
+    put_same(stream, "column", "null", count);
+    put_same(stream, "originalLocation", "null", count);
+    fprintf(stream, "\"length\":%" PRIu32 "},\n", count);
+}
+
+/* Texts are numbers of rows of one table, files also of one of their own. */
+struct texts {
+    struct names *strings, *files;
+};
+
+static uint32_t row_of(struct names *names, const char *text)
+{
+    return names_add(names, text, strlen(text));
+}
+
+static void put_functions(FILE *stream, const struct symbols *symbols, struct texts *texts)
+{
+    uint32_t count = symbols_functions(symbols);
+    fputs("\"funcTable\":{", stream);
+    put_column(stream, "name");
+    for (uint32_t function = 0; function < count; function++)
+        put_number(stream, function, row_of(texts->strings, symbols_function(symbols, function).name));
+    fputs("],\n", stream);
+    put_column(stream, "source");
+    for (uint32_t function = 0; function < count; function++) {
+        const char *file = symbols_function(symbols, function).file;
+        put_number_or_null(stream, function, *file ? row_of(texts->files, file) : 0, *file);
+    }
+    fputs("],\n", stream);
+    put_same(stream, "isJS", "false", count);
+    put_same(stream, "relevantForJS", "false", count);
+    put_same(stream, "resource", "-1", count);
+    put_same(stream, "lineNumber", "null", count);
+    put_same(stream, "columnNumber", "null", count);
+    put_same(stream, "originalLocation", "null", count);
+    fprintf(stream, "\"length\":%" PRIu32 "},\n", count);
+}
+
+static void put_sources(FILE *stream, struct texts *texts)
+{
+    uint32_t count = names_count(texts->files);
+    fputs("\"sources\":{", stream);
+    put_column(stream, "filename");
+    for (uint32_t file = 0; file < count; file++)
+        put_number(stream, file, row_of(texts->strings, names_text(texts->files, file, NULL)));
+    fputs("],\n", stream);
+    put_same(stream, "id", "null", count);
+    put_same(stream, "startLine", "1", count);
+    put_same(stream, "startColumn", "1", count);
+    put_same(stream, "sourceMapURL", "null", count);
+    put_same(stream, "content", "null", count);
+    fprintf(stream, "\"length\":%" PRIu32 "},\n", count);
+}
+
+static void put_strings(FILE *stream, const struct names *strings)
+{
+    fputs("\"stringArray\":[", stream);
+    for (uint32_t row = 0; row < names_count(strings); row++) {
+        fputs(row ? ",\n" : "", stream);
+        document_put(stream, json_string(names_text(strings, row, NULL)));
+    }
+    fputs("]", stream);
+}
+
+static void put_shared(const struct firefox *firefox)
+{
+    FILE *stream = firefox->stream;
+    struct symbols *symbols = symbols_new(firefox->conversion->frames, firefox->conversion->by_line);
+    struct texts texts = { names_new(), names_new() };
+    fputs("\"shared\":{", stream);
+    put_stacks(firefox);
+    put_frames(firefox, symbols);
+    put_functions(stream, symbols, &texts);
+    put_sources(stream, &texts);
+    fputs("\"resourceTable\":{\"length\":0,\"name\":[],\"host\":[],\"type\":[]},\n"
+          "\"nativeSymbols\":{\"libIndex\":[],\"address\":[],\"name\":[],\"functionSize\":[],\"length\":0},\n"
+          "\"sourceLocationTable\":{\"source\":[],\"line\":[],\"column\":[],\"length\":0},\n", stream);
+    put_strings(stream, texts.strings);
+    fputs("},\n", stream);
+    symbols_free(symbols);
+    names_free(texts.strings);
+    names_free(texts.files);
+}
+
+static json_t *visible(uint32_t threads)
+{
+    json_t *array = json_array();
+    for (uint32_t thread = 0; thread < threads && thread < SHOWN_MOST; thread++)
+        json_array_append_new(array, json_integer(thread));
+    return array;
+}
+
+static void put_meta(const struct firefox *firefox)
+{
+    double asked = firefox->conversion->quality->asked_most;
+    json_t *meta = json_pack("{sf sf si ss si si si sb sb so sb sb sb s[i] so}",
+                             "interval", asked > 0 ? 1000 / asked : 1.0,
+                             "startTime", (double)firefox->start_us / 1000,
+                             "processType", 0,
+                             "product", "aprof",
+                             "stackwalk", 0,
+                             "version", GECKO_VERSION,
+                             "preprocessedProfileVersion", PROCESSED_VERSION,
+                             "symbolicated", 1,
+                             "symbolicationNotSupported", 1,
+                             "markerSchema", json_array(),
+                             "usesOnlyOneStackType", 1,
+                             "sourceCodeIsNotOnSearchfox", 1,
+                             "keepProfileThreadOrder", 1,
+                             "initialSelectedThreads", 0,
+                             "initialVisibleThreads", visible(firefox->threads));
+    json_object_set_new(meta, "importedFrom", json_string("aprof " APROF_VERSION));
+    json_object_set_new(meta, "arguments", document_text(conversion_title(firefox->conversion)));
+    json_object_set_new(meta, "sampleUnits", json_pack("{ss ss ss}", "time", "ms", "eventDelay", "ms", "threadCPUDelta", "ns"));
+    json_object_set_new(meta, "categories", json_pack("[{ss ss s[s]} {ss ss s[s]}]", "name", "Other", "color", "grey", "subcategories", "Other",
+                                                      "name", "Python", "color", "blue", "subcategories", "Other"));
+    fputs("\"meta\":", firefox->stream);
+    document_put(firefox->stream, meta);
+}
+
+/* ---- the whole ------------------------------------------------------------ */
+
+static uint64_t earliest(const struct quality *quality)
+{
+    uint64_t start_us = 0;
+    for (uint32_t at = 0; at < quality->processes_count && !start_us; at++)
+        start_us = quality->processes[at].start_us; /* in their order */
+    return start_us;
+}
+
+void firefox_write(FILE *stream, struct conversion *conversion)
+{
+    struct firefox firefox = { .stream = stream, .conversion = conversion, .pids = names_new(), .start_us = earliest(conversion->quality) };
+    fputs("{\"libs\":[],\n", stream);
+    put_threads(&firefox);
+    put_shared(&firefox);
+    put_meta(&firefox);
+    fputs("}\n", stream);
+    names_free(firefox.pids);
+    free(firefox.stacks);
+}

@@ -1,0 +1,4 @@
+# What `aprof convert` and `aprof merge` write, and the programs that it is for reading it.
+.PHONY: check-convert
+check-convert: $(B)/aprof
+	$(Q)tests/convert/run --aprof $(B)/aprof
