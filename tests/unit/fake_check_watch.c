@@ -40,6 +40,7 @@ static uint32_t max_threads;
 /* --- threads that exist --- */
 
 #define MANY 300
+#define ANOTHER 1 /* a thread that is none of ours */
 static _Atomic int stop, ready;
 static _Atomic pid_t tid_of[MANY];
 
@@ -665,19 +666,36 @@ START_TEST(of_hundreds_the_newest_are_found_at_once)
 }
 END_TEST
 
+/* A tick that looks at all of them: its deadline is a part of the time since the last. */
+static void tick_for_all(void)
+{
+    uint64_t deadlines = window.counters.limits[LIMIT_tick_deadline];
+    usleep(300 * 1000);
+    tick();
+    ck_assert_uint_eq(window.counters.limits[LIMIT_tick_deadline], deadlines);
+}
+
+static void wake_up(int signal)
+{
+    (void)signal;
+}
+
 /* One whose state is another thread's by now is found out when it is to be read. */
 START_TEST(of_hundreds_none_is_read_in_anothers_place)
 {
+    signal(SIGUSR1, wake_up);
     begin_many(MANY - 1, 0);
-    tick();
-    tick();
-    watch_forget_stacks(watch); /* so that all are read anew */
-    state(5, tid_of[6], STATE(4), function(5, "other"));
+    tick_for_all();
+    tick_for_all(); /* the next one does not walk through all states */
+    state(5, ANOTHER, STATE(4), function(MANY - 1, "other"));
     interpreter(STATE(MANY - 2));
-    tick();
-    tick();
+    uint64_t known = wall_of_number(5);
+    ck_assert_int_eq(tgkill(getpid(), tid_of[5], SIGUSR1), 0); /* its clock moves, so it is read */
+    tick_for_all();
+    settle();
     ck_assert_uint_eq(wall_of("other"), 0);
-    ck_assert_uint_gt(wall_of_number(6), 0);
+    ck_assert_uint_ge(wall_of_number(5), known);
+    ck_assert_uint_gt(wall_of_number(6), known);
 }
 END_TEST
 
