@@ -93,19 +93,33 @@ static profile_stack unseen(struct account_book *book, profile_stack below, prof
     return profile_leaf(book->profile, leaf) == frame ? leaf : profile_push(book->profile, below, frame);
 }
 
+static uint64_t tallied(const struct account *account)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < account->tallies; i++)
+        sum += account->tally[i].ns;
+    return sum;
+}
+
 /* Over the stacks of the tally, in proportion; the last takes what rounding left. */
 static void spread(const struct account *account, const struct account_book *book, uint64_t ns,
                    void (*give)(const struct account_book *, profile_stack, uint64_t))
 {
-    uint64_t sum = 0, given = 0;
-    for (uint32_t i = 0; i < account->tallies; i++)
-        sum += account->tally[i].ns;
+    uint64_t sum = tallied(account), given = 0;
     for (uint32_t i = 0; i < account->tallies; i++) {
         bool last = i + 1 == account->tallies;
         uint64_t part = last ? ns - given : (uint64_t)((__uint128_t)ns * account->tally[i].ns / sum);
         give(book, account->tally[i].stack, part);
         given += part;
     }
+}
+
+/* What was spread is theirs, as what was seen. */
+static void tallies_grow(struct account *account, uint64_t ns)
+{
+    uint64_t sum = tallied(account);
+    for (uint32_t i = 0; i < account->tallies; i++)
+        account->tally[i].ns += (uint64_t)((__uint128_t)ns * account->tally[i].ns / sum);
 }
 
 static void settle_cpu(struct account *account, struct account_book *book, profile_stack last)
@@ -116,6 +130,7 @@ static void settle_cpu(struct account *account, struct account_book *book, profi
     account->booked_cpu = account->looked_cpu;
     if (account->tallies) {
         spread(account, book, rest, add_cpu);
+        tallies_grow(account, rest);
         book->spread_ns += rest;
     } else {
         add_cpu(book, unseen(book, last, book->unseen_cpu), rest);

@@ -294,6 +294,8 @@ static uint32_t flags_of(const char *name, size_t name_length, const char *path,
         return CODE_HANDLE;
     if (ends_with(path, path_length, "selectors.py") && ends_with(name, name_length, "Selector.select"))
         return CODE_SELECTOR;
+    if (ends_with(path, path_length, "/threading.py"))
+        return CODE_THREAD;
     return 0;
 }
 

@@ -10,6 +10,9 @@
  * one's, since that is met more often. So what an unseen one used goes where most is
  * missing. The sum is the threads' own; shares are right as those of a sample are.
  *
+ * Threads of one kind speak for each other: those that began with the same function.
+ * Of what one began with that is known, nobody else's stack may have its time.
+ *
  * A table of stacks; where it is full, the one with fewest ticks gives way and leaves
  * its count (Metwally's Space-Saving). Pure; bounded. Runs in: [sampler].
  */
@@ -24,9 +27,9 @@
 
 struct crowd {
     uint32_t count;
-    uint64_t ticks, ns; /* sums of those below */
     struct {
         profile_stack stack;
+        uint64_t kind;
         uint64_t ticks;
         uint64_t ns;    /* CPU that it has */
     } seen[CROWD_STACKS];
@@ -35,10 +38,11 @@ struct crowd {
 /* The window's end: stacks are void. */
 void crowd_clear(struct crowd *crowd);
 
-/* A thread that lived shortly was ticked so often there, and this CPU of its is on the stack. */
-void crowd_add(struct crowd *crowd, profile_stack stack, uint64_t ticks, uint64_t ns);
+/* A thread of this kind that lived shortly was ticked so often there, and this CPU of its is on the stack. */
+void crowd_add(struct crowd *crowd, profile_stack stack, uint64_t kind, uint64_t ticks, uint64_t ns);
 
-/* The stack that is to have this CPU of a thread that was not seen; PROFILE_ROOT: none was yet. */
-profile_stack crowd_place(struct crowd *crowd, uint64_t ns);
+/* The stack that is to have this CPU of a thread of this kind that was not seen; kind 0: it
+ * is not known. PROFILE_ROOT: none of these was seen yet. */
+profile_stack crowd_place(struct crowd *crowd, uint64_t kind, uint64_t ns);
 
 #endif

@@ -278,6 +278,29 @@ profile_stack stacks_intern_task(struct stacks *stacks, const struct stack_copy 
     return push_entries(stacks, copy, below, copy->task_frames, 0, CODE_LOOP | CODE_HANDLE);
 }
 
+/* FNV-1a, of a frame's text up to its line. */
+static uint64_t hash_function(const char *text, size_t length)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    const char *line = memrchr(text, ':', length);
+    for (const char *at = text; at < (line ? line : text + length); at++)
+        hash = (hash ^ (unsigned char)*at) * 0x100000001b3u;
+    return hash ? hash : 1;
+}
+
+uint64_t stacks_began_with(struct stacks *stacks, profile_stack stack)
+{
+    struct profile *profile = stacks->profile;
+    char text[TEXT_FRAME_MAX];
+    profile_frame first = profile_leaf(profile, stack);
+    for (; stack != PROFILE_ROOT; stack = profile_parent(profile, stack))
+        if (!(profile_frame_flags(profile, profile_leaf(profile, stack)) & CODE_THREAD))
+            first = profile_leaf(profile, stack);
+    if (!first)
+        return 0;
+    return hash_function(text, profile_text(profile, profile_push(profile, PROFILE_ROOT, first), text, sizeof text));
+}
+
 profile_stack stacks_intern_driver(struct stacks *stacks, const struct stack_copy *copy, bool *sure)
 {
     profile_stack stack = begin_stack(stacks, copy);

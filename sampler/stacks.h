@@ -85,6 +85,9 @@ profile_stack stacks_push(struct stacks *stacks, profile_stack parent, const str
 profile_stack stacks_push_truncated(struct stacks *stacks, uint32_t frames);
 /* A marker more: [ready], [cycle]. */
 profile_stack stacks_push_marker(struct stacks *stacks, profile_stack parent, const char *marker);
+/* Which function the stack's thread began with, threading's own left out, whatever the line:
+ * a number, the same for the same function. 0: it has no frame. */
+uint64_t stacks_began_with(struct stacks *stacks, profile_stack stack);
 /* The frames that drive the loop of this stack's thread: what is below _run_once, or below the task that runs.
  * sure is false where neither is there: then it is the whole stack; and where frames were cut at the root end. */
 profile_stack stacks_intern_driver(struct stacks *stacks, const struct stack_copy *copy, bool *sure);

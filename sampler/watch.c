@@ -616,14 +616,21 @@ static bool is_short(const struct look *look, const struct watched *watched)
     return counts_from_birth(look, watched->record) && watched->account.looked_cpu < SHORT_PERIODS * look->watch->options.period_ns;
 }
 
-/* Where it was seen says where others were; who was not seen, was where they were. */
+/* Of a thread that was found in this stack. */
+static uint64_t kind_of(const struct look *look, profile_stack stack)
+{
+    return stacks_began_with(look->stacks, stack);
+}
+
+/* Where it was seen, with all that it used, says where others were; who was not seen, was
+ * where they were. */
 static void join_crowd(const struct look *look, struct watched *watched)
 {
     struct account *account = &watched->account;
     uint64_t rest = account_outstanding(account);
     for (uint32_t i = 0; i < account->tallies; i++)
-        crowd_add(&look->watch->crowd, account->tally[i].stack, account->tally[i].times, account->tally[i].ns);
-    profile_stack chosen = account->tallies || !rest ? PROFILE_ROOT : crowd_place(&look->watch->crowd, rest);
+        crowd_add(&look->watch->crowd, account->tally[i].stack, kind_of(look, account->tally[i].stack), account->tally[i].times, account->tally[i].ns);
+    profile_stack chosen = account->tallies || !rest ? PROFILE_ROOT : crowd_place(&look->watch->crowd, kind_of(look, watched->last), rest);
     if (chosen != PROFILE_ROOT)
         account_give(account, look->book, chosen);
 }
@@ -722,6 +729,8 @@ static void end(const struct look *look, struct watched *watched, uint64_t now, 
     drain(look, watched, true);
     account_look(&watched->account, now, cpu);
     wait_where_it_stood(look, watched);
+    if (watched->account.tallies)
+        account_settle_rest(&watched->account, look->book, last_of(look, watched));
     if (is_short(look, watched))
         join_crowd(look, watched);
     account_settle(&watched->account, look->book, last_of(look, watched));
@@ -790,8 +799,8 @@ static void take_unseen(const struct look *look, struct thread *record)
             if (ring_ready(ring))
                 end(look, watched, record->ended_ns, record->ended_cpu);
             else {
-                account_unseen(look->book, record->ended_ns - record->born_ns, record->ended_cpu, crowd_place(&look->watch->crowd, record->ended_cpu),
-                               origin_of(look, record));
+                account_unseen(look->book, record->ended_ns - record->born_ns, record->ended_cpu,
+                               crowd_place(&look->watch->crowd, 0, record->ended_cpu), origin_of(look, record));
                 forget(look->watch, watched);
             }
         }

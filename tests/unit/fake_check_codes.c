@@ -424,6 +424,8 @@ START_TEST(the_event_loop_is_known)
     ck_assert_uint_eq(flags_of(6, "EpollSelector.select", "/app/other.py"), 0);
     ck_assert_uint_eq(flags_of(7, "Handle._run", "/usr/lib/python3.13/asyncio/events.py"), CODE_HANDLE);
     ck_assert_uint_eq(flags_of(8, "Handle._run", "/app/events.py"), 0);
+    ck_assert_uint_eq(flags_of(10, "Thread.run", "/usr/lib/python3.13/threading.py"), CODE_THREAD);
+    ck_assert_uint_eq(flags_of(11, "Thread.run", "/app/my_threading.py"), 0);
     ck_assert_uint_eq(flags_of(9, "TimerHandle._run", "/usr/lib/python3.13/asyncio/events.py"), 0);
 }
 END_TEST

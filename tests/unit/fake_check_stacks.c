@@ -283,17 +283,23 @@ static uintptr_t function(uintptr_t address, const char *name, const char *path)
 }
 
 #define LIBRARY "/usr/lib/python3.13/"
-static uint32_t flags_of(const char *const *leaf_first, int frames)
+static profile_stack stack_of(const char *const *leaf_first, int frames)
 {
     uintptr_t code[DEPTH] = {0};
     for (int i = 0; i < frames; i++) {
         const char *path = strstr(leaf_first[i], "Selector") ? LIBRARY "selectors.py" :
-                           strstr(leaf_first[i], "EventLoop") ? LIBRARY "asyncio/base_events.py" : "/app/main.py";
+                           strstr(leaf_first[i], "EventLoop") ? LIBRARY "asyncio/base_events.py" :
+                           strstr(leaf_first[i], "Thread.") ? LIBRARY "threading.py" : "/app/main.py";
         code[i] = function(FUNCTION(i), leaf_first[i], path);
     }
     chain(frames, code);
     ck_assert_int_eq(capture(copy), FRAMES_COMPLETE);
-    return profile_stack_flags(stacks.profile, stacks_intern(&stacks, copy));
+    return stacks_intern(&stacks, copy);
+}
+
+static uint32_t flags_of(const char *const *leaf_first, int frames)
+{
+    return profile_stack_flags(stacks.profile, stack_of(leaf_first, frames));
 }
 
 START_TEST(an_idle_loop)
@@ -325,6 +331,30 @@ START_TEST(a_selector_without_a_loop)
     static const char *const alone[] = {"EpollSelector.select", "BaseEventLoop.run_forever", "main"};
     start(_i);
     ck_assert_uint_eq(flags_of(alone, 3), 0);
+}
+END_TEST
+
+/* --- what a thread began with --- */
+
+START_TEST(threads_are_known_by_their_first_function)
+{
+    static const char *const serves[] = {"Job.run", "serve", "Thread.run", "Thread._bootstrap"};
+    static const char *const works[] = {"Job.run", "serve", "Thread.run", "Thread._bootstrap", "work", "Thread.run", "Thread._bootstrap"};
+    start(_i);
+    profile_stack stack = stack_of(serves, 4);
+    uint64_t serve = stacks_began_with(&stacks, stack), thread = stacks_began_with(&stacks, profile_parent(stacks.profile, profile_parent(stacks.profile, stack)));
+    ck_assert_uint_ne(serve, 0);
+    ck_assert_uint_ne(thread, 0);
+    ck_assert_uint_ne(thread, serve); /* all there is to it */
+    ck_assert_uint_eq(stacks_began_with(&stacks, profile_parent(stacks.profile, stack)), serve);
+    copy->entry[1].lasti = 8; /* elsewhere in it */
+    copy->entry[1].frame = 0;
+    ck_assert_uint_ne(stacks_intern(&stacks, copy), stack);
+    ck_assert_uint_eq(stacks_began_with(&stacks, stacks_intern(&stacks, copy)), serve);
+    uint64_t work = stacks_began_with(&stacks, stack_of(works, 7));
+    ck_assert_uint_ne(work, serve);
+    ck_assert_uint_ne(work, thread);
+    ck_assert_uint_eq(stacks_began_with(&stacks, PROFILE_ROOT), 0);
 }
 END_TEST
 
@@ -734,7 +764,7 @@ Suite *suite_stacks(void)
     };
     const TTest *const once[] = {
         passes_differ_by_anything, what_is_not_known_and_cannot_be_read_is_unknown, equal_copies_are_one_stack, an_empty_copy_is_the_root,
-        an_idle_loop, a_busy_loop, a_selector_of_the_program, a_selector_without_a_loop, overflow_has_no_flags,
+        an_idle_loop, a_busy_loop, a_selector_of_the_program, a_selector_without_a_loop, overflow_has_no_flags, threads_are_known_by_their_first_function,
         without_memory_there_is_no_copy,
     };
     const TTest *const of_tasks[] = {
