@@ -158,6 +158,22 @@ START_TEST(noise_of_the_clocks_is_carried_over)
 }
 END_TEST
 
+/* What was spread over the stacks that it was seen in counts with them from then on. */
+START_TEST(a_rest_in_mid_life_is_known_after_it)
+{
+    account_look(&account, OPENED_NS + 1000, OPENED_CPU + 400);
+    account_run(&account, &book, OPENED_CPU + 100, working[0]);
+    account_settle_rest(&account, &book, waiting[0]);
+    ck_assert_uint_eq(account.tallies, 1);
+    ck_assert_uint_eq(account.tally[0].ns, 400);
+    ck_assert_uint_eq(account.tally[0].times, 1);
+    ck_assert_uint_eq(cpu_of(working[0]), 400);
+    account_settle(&account, &book, waiting[0]);
+    ck_assert_uint_eq(account.tallies, 0);
+    ck_assert_uint_eq(cpu_total(), 400);
+}
+END_TEST
+
 START_TEST(what_is_not_recorded_is_not_booked)
 {
     book.metrics = 1u << METRIC_CPU;
@@ -453,7 +469,7 @@ Suite *suite_account(void)
         a_tick_takes_what_is_outstanding_up_to_it, an_older_tick_takes_nothing, a_tick_may_be_newer_than_the_look,
         waiting_goes_to_wall_only, a_wait_that_was_left_for_another_is_shared, an_older_look_says_nothing,
         noise_of_the_clocks_is_carried_over,
-        what_is_not_recorded_is_not_booked, a_rest_is_spread_by_weight, a_rest_without_ticks_is_unseen_below_the_last_stack,
+        a_rest_in_mid_life_is_known_after_it, what_is_not_recorded_is_not_booked, a_rest_is_spread_by_weight, a_rest_without_ticks_is_unseen_below_the_last_stack,
         unseen_is_not_stacked_on_itself, the_ticks_of_a_window_take_no_rest_of_the_next, settling_twice_books_once,
         rounding_keeps_the_sum, large_times_do_not_overflow, the_heaviest_stacks_stay_in_the_tally, a_life_between_two_looks,
         a_twin_gets_what_wall_gets, a_twin_gets_its_part_of_a_rest, unseen_cpu_goes_where_it_was_drawn, what_is_outstanding_is_given_once, unseen_time_is_no_tasks, a_twin_gets_nothing_that_is_not_recorded,
