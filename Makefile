@@ -39,7 +39,7 @@ SANITIZE  := $(SAN_$(VARIANT))
 CFLAGS    += $(SANITIZE)
 
 # Rooms. output/ has two halves: what the library links, and the programs.
-OUTPUT_LIB := output/spool.c output/farewell.c output/place.c output/live.c output/lines.c output/sealing.c output/bound.c output/evict.c output/trouble.c output/buffer.c output/metadata.c output/spool_format.c
+OUTPUT_LIB := output/spool.c output/farewell.c output/answer.c output/place.c output/live.c output/lines.c output/sealing.c output/bound.c output/evict.c output/trouble.c output/buffer.c output/metadata.c output/spool_format.c
 LIB_SRC  := $(filter-out preload/settings_main.c,$(wildcard preload/*.c)) $(wildcard hooks/*.c sampler/*.c sampler/cpython/*.c) $(wildcard $(OUTPUT_LIB))
 include scripts/pprof.mk
 TOOL_SRC := $(filter-out $(OUTPUT_LIB) $(PPROF_LEFT),$(wildcard output/*.c)) output/spool_format.c

@@ -228,6 +228,33 @@ bool task_is_runnable(pid_t tid)
     return state_of(tid) == 'R';
 }
 
+/* "202 0x7f00... 0x80 ..." while it is in a system call, "running" or "-1 ..." else. */
+bool task_futex(pid_t tid, uintptr_t *futex)
+{
+    char text[256], *at;
+    if (!read_about(tid, "syscall", text, sizeof text) || text[0] < '0' || text[0] > '9')
+        return false;
+    long number = 0;
+    for (at = text; *at >= '0' && *at <= '9'; at++)
+        number = number * 10 + *at - '0';
+    if (number != SYS_futex || strncmp(at, " 0x", 3) != 0)
+        return false;
+    *futex = 0;
+    for (at += 3; (*at >= '0' && *at <= '9') || (*at >= 'a' && *at <= 'f'); at++)
+        *futex = *futex << 4 | (uintptr_t)(*at <= '9' ? *at - '0' : *at - 'a' + 10);
+    return true;
+}
+
+size_t task_name(pid_t tid, char name[TASK_NAME_BYTES])
+{
+    char text[TASK_NAME_BYTES + 1]; /* a newline behind it */
+    size_t length = read_about(tid, "comm", text, sizeof text);
+    if (length > 0 && text[length - 1] == '\n')
+        length--;
+    memcpy(name, text, length);
+    return length;
+}
+
 /* A thread that has ended has no memory, and so no program: asked first, for its
  * state is a long text that the kernel gathers from everywhere. */
 static bool has_no_program(pid_t tid)

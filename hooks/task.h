@@ -18,6 +18,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -58,6 +59,14 @@ bool task_may_change_identity_like(pid_t tid);
 /* [sampler] Whether the kernel would run thread tid of this process (state R in
  * /proc), rather than let it wait. Some microseconds. False when unknown. */
 bool task_is_runnable(pid_t tid);
+
+/* [sampler] The futex that thread tid of this process waits for (/proc/self/task/TID/syscall).
+ * Some microseconds. False: it waits for none, or that is unknown (gVisor). */
+bool task_futex(pid_t tid, uintptr_t *futex);
+
+/* [sampler] The kernel's name for thread tid of this process, any bytes but NUL; its length, 0: unknown. */
+enum { TASK_NAME_BYTES = 16 };
+size_t task_name(pid_t tid, char name[TASK_NAME_BYTES]);
 
 /* [sampler] Whether thread tid of this process blocks signo (SigBlk in /proc).
  * False when unknown. */

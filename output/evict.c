@@ -36,7 +36,8 @@ static void entry_visit(int directory, const char *text, visit_file visit, void 
 {
     struct spool_name name;
     struct stat status;
-    if (!spool_name_parse(text, &name) || fstatat(directory, text, &status, AT_SYMLINK_NOFOLLOW) != 0)
+    enum spool_dump dump; /* such a file is a window of its own, and its process's latest */
+    if ((!spool_name_parse(text, &name) && !spool_dump_parse(text, &name, &dump)) || fstatat(directory, text, &status, AT_SYMLINK_NOFOLLOW) != 0)
         return;
     if (S_ISREG(status.st_mode) && status.st_uid == geteuid())
         visit(context, text, &name, &status);

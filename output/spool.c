@@ -13,6 +13,7 @@
 
 #include "hooks/clock.h"
 #include "hooks/mem.h"
+#include "output/answer.h"
 #include "output/bound.h"
 #include "output/buffer.h"
 #include "output/farewell.h"
@@ -40,6 +41,7 @@ struct spool {
     struct lines lines;
     struct bound bound;
     struct trouble trouble;
+    struct answer answer;
 };
 
 static int failed(struct spool *spool, int error)
@@ -433,6 +435,36 @@ int spool_resume(struct spool *spool, struct profile *profile, const struct meta
     spool->lost = true;
     trouble_try_now(&spool->trouble);
     return spool_flush(spool, profile, metadata);
+}
+
+/* ---- dumps ---- */
+
+static bool is_healthy(const struct spool *spool)
+{
+    return spool->window.open && !spool->lost && !spool->paused && !spool->window.apart && spool->trouble.failure == 0;
+}
+
+bool spool_is_asked(struct spool *spool)
+{
+    bool refused = false, asked;
+    if (!is_healthy(spool) || place_open(&spool->place) < 0)
+        return false;
+    asked = answer_is_asked(&spool->answer, &spool->place, &refused);
+    spool->trouble.limits[LIMIT_dump_refused] += refused;
+    release(spool);
+    return asked;
+}
+
+int spool_answer(struct spool *spool, const struct dump *dump, const struct profile *profile)
+{
+    if (!is_healthy(spool))
+        return -EAGAIN;
+    int error = place_open(&spool->place);
+    if (error == 0)
+        error = answer_write(&spool->answer, &spool->place, &spool->buffer, dump, profile);
+    spool->trouble.limits[LIMIT_dump_refused] += error < 0;
+    release(spool);
+    return error;
 }
 
 /* ---- life ---- */

@@ -26,6 +26,7 @@
 #include <sys/types.h>
 
 #include "output/metadata.h"
+#include "sampler/dump.h"
 #include "sampler/profile.h"
 
 struct spool_options {
@@ -61,6 +62,13 @@ int spool_describe(struct spool *spool, const struct metadata *metadata);
 int spool_seal(struct spool *spool, struct profile *profile, const struct metadata *metadata, const struct metadata *next);
 
 bool spool_is_open(const struct spool *spool);
+
+/* Once a second: whether somebody asks for a dump (output/answer.h). One look at one name, none while
+ * no window is open or writing fails. */
+bool spool_is_asked(struct spool *spool);
+
+/* The answer to that. */
+int spool_answer(struct spool *spool, const struct dump *dump, const struct profile *profile);
 
 /* Gives up everything without writing: closes, unmaps. */
 void spool_free(struct spool *spool);

@@ -124,6 +124,26 @@ bool spool_name_parse(const char *text, struct spool_name *name)
            take_number(&cursor, 1, &name->pid) && take_host(&cursor, name->host);
 }
 
+static const char *const dump_ends[] = {[SPOOL_DUMP_ASK] = ".ask", [SPOOL_DUMP_ANSWER] = ".dump", [SPOOL_DUMP_TEMPORARY] = ".dump.tmp"};
+
+bool spool_dump_parse(const char *text, struct spool_name *name, enum spool_dump *which)
+{
+    struct cursor cursor = {text, strlen(text)};
+    memset(name, 0, sizeof *name);
+    name->seq = UINT64_MAX;
+    if (cursor.end > SPOOL_NAME_MAX)
+        return false;
+    for (int i = SPOOL_DUMP_TEMPORARY; i >= SPOOL_DUMP_ASK; i--) {
+        size_t length = strlen(dump_ends[i]);
+        if (cursor.end <= length || strcmp(text + cursor.end - length, dump_ends[i]) != 0)
+            continue;
+        *which = (enum spool_dump)i;
+        cursor.end -= length;
+        return take_number(&cursor, 1, &name->start_us) && take_number(&cursor, 1, &name->pid) && take_host(&cursor, name->host);
+    }
+    return false;
+}
+
 struct builder {
     char *text;
     size_t size, length;
@@ -153,17 +173,30 @@ static void build_number(struct builder *builder, uint64_t number, unsigned leas
     build_text(builder, digits + at);
 }
 
+static void build_process(struct builder *builder, const struct spool_name *name)
+{
+    build_text(builder, prefix);
+    build_text(builder, ".");
+    build_text(builder, name->host);
+    build_text(builder, ".");
+    build_number(builder, name->pid, 1);
+    build_text(builder, ".");
+    build_number(builder, name->start_us, 1);
+}
+
+size_t spool_dump_format(const struct spool_name *name, enum spool_dump which, char *text, size_t size)
+{
+    struct builder builder = {text, size, 0, false};
+    build_process(&builder, name);
+    build_text(&builder, dump_ends[which]);
+    return builder.cut ? 0 : builder.length;
+}
+
 size_t spool_name_format(const struct spool_name *name, char *text, size_t size)
 {
     static const char *const ends[] = {[SPOOL_SEALED] = "", [SPOOL_LIVE] = ".live", [SPOOL_TEMPORARY] = ".tmp"};
     struct builder builder = {text, size, 0, false};
-    build_text(&builder, prefix);
-    build_text(&builder, ".");
-    build_text(&builder, name->host);
-    build_text(&builder, ".");
-    build_number(&builder, name->pid, 1);
-    build_text(&builder, ".");
-    build_number(&builder, name->start_us, 1);
+    build_process(&builder, name);
     build_text(&builder, ".");
     build_number(&builder, name->seq, 6);
     build_text(&builder, ".");

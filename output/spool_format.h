@@ -10,6 +10,8 @@
  *   aprof.HOST.PID.START.SEQ.METRIC.collapsed.tmp     being sealed: readers ignore it
  *   aprof.HOST.PID.START.SEQ.json[.live|.tmp]         metadata of the same window
  *   .gitignore  .aprof.lock                           "*"; lock for whoever takes old windows away
+ *   aprof.HOST.PID.START.ask                          empty: somebody asks that process for a dump
+ *   aprof.HOST.PID.START.dump[.tmp]                   its answer (output/answer.h)
  *
  *   HOST    host name, characters outside [A-Za-z0-9-] written as _
  *   PID     decimal; proves nothing alone, containers repeat pids
@@ -103,6 +105,11 @@ bool spool_name_parse(const char *text, struct spool_name *name);
 size_t spool_name_format(const struct spool_name *name, char *text, size_t size);
 /* Whether both belong to the same window of the same process. */
 bool spool_name_same_window(const struct spool_name *a, const struct spool_name *b);
+/* The names of a dump. Parsing gives host, pid and start_us; seq is UINT64_MAX. */
+enum spool_dump { SPOOL_DUMP_ASK, SPOOL_DUMP_ANSWER, SPOOL_DUMP_TEMPORARY };
+bool spool_dump_parse(const char *text, struct spool_name *name, enum spool_dump *which);
+size_t spool_dump_format(const struct spool_name *name, enum spool_dump which, char *text, size_t size);
+
 /* Makes a host name fit for file names; never empty. Returns the length. */
 size_t spool_host_clean(const char *raw, char *host, size_t size);
 

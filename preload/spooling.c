@@ -199,7 +199,21 @@ static bool is_full(void)
     return spooling.spool && spool_is_full(spooling.spool);
 }
 
-const struct loop_output spooling_output = {begin, flush, renew, seal, put_aside, take_up, is_full};
+static bool is_asked(void)
+{
+    if (!begin_writing())
+        return false;
+    bool asked = spool_is_asked(spooling.spool);
+    written(0);
+    return asked;
+}
+
+static int answer(const struct profile *profile, const struct dump *dump)
+{
+    return begin_writing() ? written(spool_answer(spooling.spool, dump, profile)) : 0;
+}
+
+const struct loop_output spooling_output = {begin, flush, renew, seal, put_aside, take_up, is_full, is_asked, answer};
 
 void spooling_descriptors(bool own_table)
 {

@@ -23,10 +23,11 @@ enum drop_reason {
 /* Limits that can bite; the metadata's limits{} shows those that did. Those of the
  * spool: living windows alone beyond the bound; writing failed for want of room, of
  * rights, for another reason; files that somebody took away, replaced or cut. threads:
- * ticks that did not look at all of them; tick_deadline: those of them that ran out of time. */
+ * ticks that did not look at all of them; tick_deadline: those of them that ran out of time.
+ * dump_refused: requests for a dump that nobody may make, or that could not be answered. */
 #define LIMITS(X) \
     X(depth) X(memory) X(spool) X(spool_full) X(spool_refused) X(spool_error) X(spool_lost) X(threads) X(interpreters) X(loops) \
-    X(timers) X(names) X(records) X(signals_blocked) X(alternate_stack) X(tick_deadline)
+    X(timers) X(names) X(records) X(signals_blocked) X(alternate_stack) X(tick_deadline) X(dump_refused)
 
 enum limit {
 #define X(name) LIMIT_##name,

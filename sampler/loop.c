@@ -34,6 +34,9 @@ enum {
     POLL_SOON_MS = 1,     /* looking for the runtime: in the first second ... */
     POLL_LATE_MS = 50,    /* ... and later */
     NAMES_SLACK = 256 << 10, /* bytes of names beyond a quarter more than one window left, until they are dropped */
+    BLIND_MOST = 10,      /* ticks that a dump waits for the next CPU tick of threads that were not found anywhere yet, ... */
+    BLIND_US = 2000,      /* ... if looking at all threads takes no more */
+    DUMP_SHARE = 100,     /* after a dump there is none until so many times its CPU have passed */
     IDLE_CPU_US = 200     /* CPU of the application between two ticks that still counts as standing still */
 };
 
@@ -63,6 +66,9 @@ static struct {
     uint64_t random;
     bool had_sample, over, stopped /* the runtime ends: reading has stopped */, precise_known, precise, paused, unjoined, own_table;
     uint64_t codes_overflows, profile_overflows, refused;
+    bool dump_asked;
+    uint32_t dump_blind;           /* ticks that it was put off by */
+    uint64_t dump_after_ns;        /* none before */
     size_t names_bytes;            /* of our heap, in use after the first window since names were dropped; 0: none yet */
 } loop;
 
@@ -347,13 +353,52 @@ static void store(void)
     flush(&loop.window);
     if (describing)
         options.output->describe(loop.profile, &loop.window);
+    loop.dump_asked = loop.dump_asked || (describing && options.output->is_asked());
     stall_writing(false);
+}
+
+/* --- dumps --- */
+
+static bool is_waited_for(void)
+{
+    return atomic_load(&requests) & ~LOOK_SOON;
+}
+
+static void answer_dump(const struct dump *dump)
+{
+    loop.dump_asked = false;
+    stall_writing(true);
+    options.output->answer(loop.profile, dump);
+    stall_writing(false);
+}
+
+/* Right after a tick. Should somebody wait for us meanwhile, the next one does it. */
+static void dump_now(void)
+{
+    const struct tasks_thread *threads;
+    struct dump dump;
+    uint32_t count = watch_list(loop.watch, &threads);
+    dump_begin(&dump, clock_epoch_us(), is_waited_for);
+    watch_dump(loop.watch, &loop.stacks, &dump);
+    if (dump.blind && clock_self() - dump.cpu_ns < BLIND_US * 1000 && ++loop.dump_blind <= BLIND_MOST)
+        dump.stopped = true; /* once more a tick later, which is cheap */
+    else
+        loop.dump_blind = 0;
+    if (!dump.stopped)
+        tasks_dump(loop.tasks, threads, count, &loop.stacks, &dump, clock_now());
+    if (!dump.stopped)
+        answer_dump(&dump);
+    if (!loop.dump_blind)
+        loop.dump_after_ns = clock_now() + DUMP_SHARE * (clock_self() - dump.cpu_ns);
+    dump_free(&dump);
 }
 
 static void take_tick(uint64_t now)
 {
     count_tick(now);
     tick_once(false);
+    if (loop.dump_asked && !loop.stopped && now >= loop.dump_after_ns)
+        dump_now();
     store();
     back_off();
     loop.due_ns = clock_now() + (tasks_in_haste(loop.tasks, now) ? HASTE_MS * MS : jittered(loop.interval_ns));

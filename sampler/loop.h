@@ -9,6 +9,9 @@
  * (sampler/budget.h), with a jitter of 20 % against aliasing; while the process's
  * CPU clock (less our own) stands still they back off to the minimum rate.
  *
+ * Once a second it is looked whether somebody asks for a dump (sampler/dump.h), which
+ * the next tick makes; it never takes more than a hundredth of a core.
+ *
  * Requests: an application thread that ends or replaces the process, or forks,
  * sets a bit and waits, bounded, until the sampler has cleared it.
  *
@@ -23,6 +26,7 @@
 
 #include "hooks/timer.h"
 #include "sampler/cpython/target.h"
+#include "sampler/dump.h"
 #include "sampler/profile.h"
 #include "sampler/text.h"
 #include "sampler/window.h"
@@ -37,6 +41,8 @@ struct loop_output {
     int (*pause)(struct profile *profile, const struct window *window);
     int (*resume)(struct profile *profile, const struct window *window); /* -EACCES: this window should end soon */
     bool (*is_full)(void); /* no room for new stacks on disk */
+    bool (*is_asked)(void);  /* somebody asks for a dump: one look */
+    int (*answer)(const struct profile *profile, const struct dump *dump);
 };
 
 struct loop_options {

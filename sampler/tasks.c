@@ -23,12 +23,14 @@ enum {
     SHAPES = 1024,           /* stacks of chains that tasks have in common; a power of two */
     FIRST_STILLS = 64,
     SECONDS_MOST = 128,      /* leaves looked at once more in a tick */
+    DUMP_STEP = 64,          /* tasks of a dump between two looks at the clock, and whether somebody waits for us */
     STILL_MOST = 1 << 16     /* entries of what is repeated while nothing runs */
 };
 
 struct running_loop {
     uintptr_t loop;
     profile_stack driver; /* PROFILE_ROOT: not known in this window yet */
+    uintptr_t tstate;     /* of the thread that runs it */
     bool runs;            /* now */
 };
 
@@ -333,6 +335,7 @@ static void look_at_loops(struct tasks *tasks, const struct tasks_thread *thread
         if (!loop)
             continue;
         loop->runs = true;
+        loop->tstate = threads[i].tstate;
         note_driver(loop, &threads[i]);
     }
     for (int i = 0; i < LOOPS_MAX; i++)
@@ -953,6 +956,153 @@ void tasks_tick(struct tasks *tasks, const struct tasks_thread *threads, uint32_
         return;
     }
     tasks->last_ns = now;
+}
+
+/* --- a dump --- */
+
+/* Each is looked at for itself. */
+static void wake_all(struct tasks *tasks)
+{
+    uint32_t index;
+    for (uint32_t group = 0; (group = rests_from(&tasks->rests, group + 1));)
+        while ((index = registry_first_at_rest(tasks->registry, group)) != NO_TASK) {
+            registry_wake(tasks->registry, index);
+            take_leave(tasks, registry_at(tasks->registry, index));
+        }
+}
+
+static void dump_place_all(struct tasks *tasks, struct dump *dump)
+{
+    const struct base *bases;
+    for (uint32_t i = 0; i < registry_actives(tasks->registry); i++) {
+        uint32_t index = registry_active(tasks->registry, i);
+        fetch(tasks, i + AHEAD);
+        if (is_leaf(tasks, registry_at(tasks->registry, index)))
+            registry_check_aggregate(tasks->registry, index);
+        lineage_of(tasks->lineage, index, &bases);
+        if (i % DUMP_STEP == 0 && dump_is_stopped(dump))
+            return;
+    }
+    lineage_prove(tasks->lineage);
+}
+
+static enum dump_state dump_state_of(const struct tasks *tasks, const struct registered *task)
+{
+    switch (task->status) {
+    case TASK_RUNNING:
+        return DUMP_RUNNING;
+    case TASK_READY:
+        return DUMP_READY;
+    case TASK_WAITING:
+        return registry_awaits_task(tasks->registry, task) ? DUMP_AWAITS : DUMP_WAITING;
+    default:
+        return DUMP_CHANGED;
+    }
+}
+
+/* Its name, if it was still that task once that was read. */
+static struct dump_text dump_name(const struct tasks *tasks, const struct registered *task, struct dump *dump)
+{
+    const struct asyncio *asyncio = asyncios_at(task->asyncio);
+    char name[TEXT_NAME_MAX];
+    uintptr_t waiter, coro;
+    uint32_t length = asyncio ? asyncio_name(tasks->options.target, asyncio, task->task, name, sizeof name) : 0;
+    if (!length || !asyncio_waiter(tasks->options.target, asyncio, task->task, &waiter, &coro) || coro != task->coro)
+        return (struct dump_text){0, 0};
+    return dump_keep(dump, name, length);
+}
+
+/* The stacks of a task at rest, on all that it stands on; false: they are not known as one piece. */
+static bool dump_stacks(struct tasks *tasks, uint32_t index, profile_stack *stacks, uint32_t *count)
+{
+    const struct base *bases;
+    *count = lineage_of(tasks->lineage, index, &bases);
+    struct registered *task = registry_at(tasks->registry, index);
+    if (!*count || !lineage_is_proven(tasks->lineage, index) || lineage_has_moved(tasks->lineage, index) ||
+        !(are_known(tasks, task, bases, *count) || registry_need_links(tasks->registry, index)))
+        return false;
+    for (uint32_t i = 0; i < *count; i++)
+        stacks[i] = stack_of(tasks, task, bases[i].stack);
+    return true;
+}
+
+/* second: it may be looked at once more, for itself. */
+static void dump_one(struct tasks *tasks, uint32_t index, struct dump *dump, bool second)
+{
+    profile_stack stacks[LINEAGE_BASES];
+    struct registered *task = registry_at(tasks->registry, index);
+    struct dump_task entry = {.state = (uint8_t)dump_state_of(tasks, task), .how = DUMP_UNKNOWN};
+    uint32_t count = 0;
+    if (task->status == TASK_GONE || task->status == TASK_UNBORN)
+        return;
+    bool stands = entry.state != DUMP_RUNNING && entry.state != DUMP_CHANGED;
+    if (stands && dump_stacks(tasks, index, stacks, &count)) {
+        entry.how = DUMP_READ;
+    } else if (entry.state != DUMP_RUNNING && second && tasks->seconds < SECONDS_MOST) {
+        tasks->second[tasks->seconds++] = (struct second){.task = task->task};
+        return;
+    } else if (stands && registry_need_links(tasks->registry, index)) {
+        entry.how = DUMP_ALONE;
+        stacks[0] = make_stack(tasks, task, PROFILE_ROOT);
+        count = 1;
+    } else if (stands) {
+        entry.state = DUMP_CHANGED;
+        count = 0;
+    }
+    const struct running_loop *loop = loop_of(tasks, task->loop);
+    entry.tid = loop ? dump_tid_of(dump, loop->tstate) : 0;
+    entry.name = dump_name(tasks, task, dump);
+    dump_add_task(dump, &entry, stacks, entry.how == DUMP_UNKNOWN ? 0 : count);
+}
+
+static void dump_second(struct tasks *tasks, uintptr_t address, struct dump *dump)
+{
+    const struct base *bases;
+    take_births(tasks);
+    registry_begin_round(tasks->registry);
+    lineage_begin_round(tasks->lineage, tasks->stacks);
+    uint32_t index = registry_find(tasks->registry, address);
+    if (index == NO_TASK)
+        return;
+    registry_read(tasks->registry, index);
+    if (is_leaf(tasks, registry_at(tasks->registry, index)))
+        registry_check_aggregate(tasks->registry, index);
+    lineage_of(tasks->lineage, index, &bases);
+    lineage_prove(tasks->lineage);
+    dump_one(tasks, index, dump, false);
+}
+
+static void dump_round(struct tasks *tasks, const struct tasks_thread *threads, uint32_t count, struct dump *dump, uint64_t now)
+{
+    wake_all(tasks);
+    registry_begin_round(tasks->registry);
+    lineage_begin_round(tasks->lineage, tasks->stacks);
+    read_tasks(tasks, threads, count, now);
+    dump_place_all(tasks, dump);
+    for (uint32_t i = 0; i < registry_actives(tasks->registry) && !dump->stopped; i++) {
+        if (i % DUMP_STEP == 0 && dump_is_stopped(dump))
+            return;
+        if (i % DUMP_STEP == 0 && dump_is_over_time(dump)) {
+            dump->tasks_left += registry_actives(tasks->registry) - i;
+            return;
+        }
+        dump_one(tasks, registry_active(tasks->registry, i), dump, true);
+    }
+}
+
+void tasks_dump(struct tasks *tasks, const struct tasks_thread *threads, uint32_t count, struct stacks *stacks, struct dump *dump,
+                uint64_t now)
+{
+    dump->tasks_known = tasks->options.metric;
+    if (!tasks->options.metric || !asyncios_any())
+        return;
+    tasks->stacks = stacks;
+    tasks->seconds = 0;
+    look_at_loops(tasks, threads, count);
+    dump_round(tasks, threads, count, dump, now);
+    for (uint32_t i = 0; i < tasks->seconds && !dump_is_stopped(dump); i++)
+        dump_second(tasks, tasks->second[i].task, dump);
+    tasks->seconds = 0;
 }
 
 /* --- running tasks --- */

@@ -24,6 +24,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "sampler/dump.h"
 #include "sampler/stacks.h"
 #include "sampler/window.h"
 
@@ -67,6 +68,11 @@ void tasks_keep_to(struct tasks *tasks, uint32_t share_ppm);
  * must (the end of a window). */
 void tasks_tick(struct tasks *tasks, const struct tasks_thread *threads, uint32_t count, struct stacks *stacks, struct window *window,
                 uint64_t now, bool must);
+
+/* Adds all pending tasks to a dump that has all threads already, right after a tick, with their stacks and whatever
+ * was read as one piece; each for itself, so those that rest are woken. Adds no time. */
+void tasks_dump(struct tasks *tasks, const struct tasks_thread *threads, uint32_t count, struct stacks *stacks, struct dump *dump,
+                uint64_t now);
 
 /* What a running task that nobody awaits stands on: the chain of its creator, while
  * that lives; PROFILE_ROOT: nothing, so on its thread's own frames. births: births_number()

@@ -50,6 +50,9 @@ struct watched {
     uintptr_t interp;
     uint64_t last_cpu;      /* CPU clock at which `last` was read ... */
     bool last_stands;       /* ... and known to stand while the clock shows it */
+    uint8_t last_how;       /* enum dump_how: what it was found by, ... */
+    uint64_t last_ns;       /* ... and when it was last found there */
+    uint64_t stands_cpu, stands_ns; /* the CPU clock that it stands at, and since when it is known to show that; 0: never seen */
     profile_stack stood_in; /* where it stood still at the last look, if it did: ... */
     bool stood;             /* ... what it has waited since then began there */
     profile_stack waits[WAITS_KNOWN]; /* stacks in which it was seen to wait */
@@ -472,6 +475,8 @@ static void take_tick(const struct look *look, struct watched *watched, struct r
     watched->empty = false;
     run_in(look, watched, ring_peek(ring, 1), stack);
     watched->last = stack;
+    watched->last_how = DUMP_TICK;
+    watched->last_ns = ring_peek(ring, 2);
     watched->last_stands = false;
 }
 
@@ -579,6 +584,8 @@ static void run_from_outside(const struct look *look, struct watched *watched)
             !clock_thread(watched->record->tid, &cpu))
             continue;
         watched->last = intern(look, watched, look->watch->one);
+        watched->last_how = DUMP_LAST;
+        watched->last_ns = clock_now();
         watched->last_stands = false;
         run_in(look, watched, cpu, watched->last);
         sampled(look, look->watch->one->cut);
@@ -661,6 +668,17 @@ static bool has_its_state(const struct look *look, const struct watched *watched
                                                   state.tid == watched->record->tid);
 }
 
+/* It stands still; since when is kept however often its stack is forgotten. */
+static void note_standing(struct watched *watched, uint64_t cpu)
+{
+    watched->last_how = DUMP_LAST;
+    watched->last_ns = watched->account.looked_ns;
+    if (watched->stands_ns && watched->stands_cpu == cpu)
+        return;
+    watched->stands_cpu = cpu;
+    watched->stands_ns = watched->account.looked_ns;
+}
+
 static void read_stack(const struct look *look, struct watched *watched, uint64_t cpu)
 {
     uint64_t after;
@@ -692,6 +710,7 @@ static void read_stack(const struct look *look, struct watched *watched, uint64_
         know_wait(watched, watched->last);
     else if (is_unticked(look, watched, UNTICKED_PERIODS) && is_preempted(look, watched))
         run_in(look, watched, cpu, watched->last);
+    note_standing(watched, cpu);
     watched->last_cpu = cpu;
     watched->last_stands = look->watch->options.clock_precise && !look->watch->one->chosen; /* by lot: another one next time */
     if (look->watch->one->cut)
@@ -712,6 +731,7 @@ static bool look_at(const struct look *look, struct watched *watched)
          * every switch interval. */
         if (!states_holds_gil(look->watch->options.target, watched->tstate))
             know_wait(watched, watched->last);
+        note_standing(watched, cpu);
         wait_in(look, watched, watched->last);
     } else if (look->watch->reading) {
         if (!has_its_state(look, watched))
@@ -1053,6 +1073,82 @@ void watch_tick(struct watch *watch, struct stacks *stacks, struct account_book 
     count_looks(&window->counters, count, looked);
     if (count > window->counters.threads_peak)
         window->counters.threads_peak = count;
+}
+
+/* --- a dump --- */
+
+/* What it does, apart from running. */
+static uint8_t standing_state(const struct look *look, const struct watched *watched)
+{
+    const struct py_target *target = look->watch->options.target;
+    pid_t tid = watched->record->tid;
+    uintptr_t futex;
+    if (task_futex(tid, &futex) && states_is_gil_wait(target, watched->tstate, futex))
+        return DUMP_GIL;
+    if (task_is_runnable(tid))
+        return DUMP_RUNNABLE;
+    return states_holds_gil(target, watched->tstate) ? DUMP_HOLDS : DUMP_WAITING;
+}
+
+/* The stack and what it does belong together: all was read while the clock stood. */
+static bool dump_standing(const struct look *look, struct watched *watched, struct dump_thread *entry)
+{
+    struct stack_copy *copy = look->watch->one;
+    uint64_t cpu, after;
+    if (!clock_thread(watched->record->tid, &cpu))
+        return false;
+    bool whole = capture_twice(look, watched), empty = copy->end == FRAMES_EMPTY;
+    if (whole)
+        stacks_resolve(look->stacks, copy);
+    entry->state = standing_state(look, watched);
+    if (!(whole || empty) || !clock_thread(watched->record->tid, &after) || after != cpu)
+        return false;
+    bool precise = look->watch->options.clock_precise;
+    entry->stack = whole ? stacks_intern(look->stacks, copy) : PROFILE_ROOT;
+    entry->how = empty ? DUMP_EMPTY : precise ? DUMP_STOOD : DUMP_TWICE;
+    if (precise && watched->stands_ns && watched->stands_cpu == cpu)
+        entry->age_ns = clock_now() - watched->stands_ns;
+    return true;
+}
+
+/* Where it was when it was last found. */
+static void dump_running(const struct watched *watched, struct dump *dump, struct dump_thread *entry)
+{
+    entry->state = DUMP_RUNNING;
+    entry->stack = watched->last;
+    entry->how = watched->last == PROFILE_ROOT ? DUMP_UNKNOWN : watched->last_how;
+    dump->blind += watched->last == PROFILE_ROOT && !watched->empty;
+    if (watched->last != PROFILE_ROOT)
+        entry->age_ns = clock_now() - watched->last_ns;
+}
+
+static void dump_one(const struct look *look, struct watched *watched, struct dump *dump)
+{
+    char name[TASK_NAME_BYTES], shown[TEXT_NAME_MAX];
+    struct dump_thread entry = {.tid = watched->record->tid, .tstate = watched->tstate, .age_ns = DUMP_NO_AGE};
+    bool stood = false;
+    for (int i = 0; i < OUTSIDE_TRIES && !stood; i++)
+        stood = dump_standing(look, watched, &entry);
+    if (!stood)
+        dump_running(watched, dump, &entry);
+    size_t length = task_name(entry.tid, name);
+    if (length)
+        entry.name = dump_keep(dump, shown, (uint32_t)text_name(shown, sizeof shown, name, length, 1));
+    dump_add_thread(dump, &entry);
+}
+
+void watch_dump(struct watch *watch, struct stacks *stacks, struct dump *dump)
+{
+    struct look look = {.watch = watch, .stacks = stacks};
+    for (uint32_t i = 0; i < watch->draw.count && !dump_is_stopped(dump); i++) {
+        struct watched *watched = watch->by_record[watch->draw.order[i]];
+        if (atomic_load(&watched->record->state) != THREAD_LIVE || watched->listed == UNLISTED || !has_its_state(&look, watched))
+            continue;
+        if (dump_is_over_time(dump))
+            dump->threads_left++;
+        else
+            dump_one(&look, watched, dump);
+    }
 }
 
 void watch_stop_reading(struct watch *watch)

@@ -33,6 +33,7 @@
 #include <stdint.h>
 
 #include "sampler/account.h"
+#include "sampler/dump.h"
 #include "sampler/stacks.h"
 #include "sampler/tasks.h"
 #include "sampler/window.h"
@@ -55,6 +56,9 @@ void watch_free(struct watch *watch);
 
 /* One tick over all threads. */
 void watch_tick(struct watch *watch, struct stacks *stacks, struct account_book *book, struct window *window);
+
+/* Adds all threads that have a thread state to a dump, right after a tick: each is looked at once more. */
+void watch_dump(struct watch *watch, struct stacks *stacks, struct dump *dump);
 
 /* No more reading (the runtime ends): only clocks are looked at from now on. */
 void watch_stop_reading(struct watch *watch);

@@ -16,7 +16,7 @@ rules() {
 hooks/.*                                        hooks/
 sampler/cpython/.*                              hooks/|sampler/(cpython/|text\.h|counters\.h)
 sampler/[^/]*                                   hooks/|sampler/
-($agent)\.[ch]      hooks/|output/|sampler/(profile|counters|text)\.h|sampler/metrics\.inc
+($agent)\.[ch]      hooks/|output/|sampler/(profile|counters|text|dump)\.h|sampler/metrics\.inc
 output/.*                                       output/|sampler/metrics\.inc
 preload/.*                                      preload/|output/|sampler/|hooks/
 tests/.*                                        tests/|preload/|output/|sampler/|hooks/

@@ -221,6 +221,19 @@ bool states_gil_is_free(const struct py_target *target, uintptr_t address)
     return find_gil(target, address, &gil) && read_int(gil, target->layout.gil_locked, &locked) && locked == 0;
 }
 
+/* Behind `locked` come the number of switches, a condition and its mutex, and both once
+ * more for forced switches (Include/internal/pycore_gil.h, the same from 3.11 to 3.15
+ * in builds with a GIL; sizes of the C library's own types). */
+bool states_is_gil_wait(const struct py_target *target, uintptr_t address, uintptr_t futex)
+{
+    const uintptr_t before = 2 * sizeof(uint64_t), bytes = 2 * (sizeof(pthread_cond_t) + sizeof(pthread_mutex_t));
+    uintptr_t gil;
+    if (!find_gil(target, address, &gil))
+        return false;
+    uintptr_t first = gil + (uintptr_t)target->layout.gil_locked + before;
+    return futex >= first && futex < first + bytes;
+}
+
 uintptr_t states_gil_taker(const struct py_target *target, uintptr_t interp)
 {
     uintptr_t gil, taker;

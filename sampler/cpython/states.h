@@ -76,6 +76,10 @@ uintptr_t states_gil_taker(const struct py_target *target, uintptr_t interp);
  * thread that stands still does not wait for it. False when unreadable. */
 bool states_gil_is_free(const struct py_target *target, uintptr_t address);
 
+/* Whether a futex at this address belongs to the GIL of this thread state's interpreter:
+ * who waits there waits for the GIL, or for another to take it. */
+bool states_is_gil_wait(const struct py_target *target, uintptr_t address, uintptr_t futex);
+
 /* [handler] Finds the calling thread's own state among at most `look` of the
  * newest ones; an active one wins. 0: none. */
 uintptr_t states_find_own(const struct py_target *target, pid_t tid, pthread_t self, uint32_t look);

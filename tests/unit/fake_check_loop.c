@@ -39,6 +39,8 @@ static struct {
     char ended[64][16];
     uint64_t number[64], following[64];
     _Atomic uint64_t last_number;
+    _Atomic int looked, answered, dumped_threads;
+    _Atomic bool asks;
 } told;
 
 static void begin(void)
@@ -98,7 +100,21 @@ static bool is_full(void)
     return false;
 }
 
-static const struct loop_output output = {begin, flush, describe, seal, put_aside, take_up, is_full};
+static bool is_asked(void)
+{
+    told.looked++;
+    return told.asks;
+}
+
+static int answer(const struct profile *profile, const struct dump *dump)
+{
+    told.answered++;
+    told.asks = false;
+    told.dumped_threads = (int)dump->threads;
+    return 0;
+}
+
+static const struct loop_output output = {begin, flush, describe, seal, put_aside, take_up, is_full, is_asked, answer};
 
 static bool is_ready(void)
 {
@@ -396,6 +412,25 @@ START_TEST(a_delay_is_kept)
 }
 END_TEST
 
+START_TEST(a_dump_is_made_when_somebody_asks)
+{
+    start();
+    wait_for(&told.flushed, 5);
+    ck_assert_int_eq(told.answered, 0);
+    told.asks = true;
+    wait_for(&told.answered, 1);
+    ck_assert_int_eq(told.dumped_threads, 1);
+    wait_for(&told.looked, told.looked + 2);
+    ck_assert_int_eq(told.answered, 1);
+    ck_assert_int_le(told.looked, told.described); /* one look for each renewing of the metadata */
+    told.asks = true;
+    ck_assert(loop_pause(in(5000))); /* whoever forks does not wait for it, and it is not forgotten */
+    ck_assert_int_eq(loop_start(), 0);
+    wait_for(&told.answered, 2);
+    ck_assert(loop_ask(LOOP_EXIT, in(5000)));
+}
+END_TEST
+
 /* One that comes when the sampler is about to leave waits for its deadline. */
 static void *ask(void *request)
 {
@@ -427,6 +462,7 @@ Suite *suite_loop(void)
         a_window_that_cannot_be_sealed_goes_on, a_pause_and_back, a_pause_that_comes_too_late_is_none,
         a_stalled_disk_is_waited_for_once, a_forked_child_starts_from_nothing,
         a_failed_self_test_ends_it, a_duration_ends_it, a_delay_is_kept, several_ask_at_once,
+        a_dump_is_made_when_somebody_asks,
     };
     Suite *suite = suite_create("loop");
     TCase *core = tcase_create("core");

@@ -3,9 +3,13 @@
  * up. What must hold are the laws: a thread's time is booked, once. */
 #include "sampler/watch.h"
 
+#include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -101,6 +105,8 @@ static void *use_cpu(void *number)
 
 /* --- an interpreter that does not --- */
 
+static bool active; /* the states made from now on are swapped in */
+
 static void state(int i, pid_t tid, uintptr_t next, uintptr_t frame)
 {
     const struct layout *layout = &target.layout;
@@ -110,6 +116,7 @@ static void state(int i, pid_t tid, uintptr_t next, uintptr_t frame)
     fake_put_word(&state, layout->thread_native_id, (uint64_t)tid);
     fake_put_word(&state, layout->thread_id, 0x1000);
     fake_put_word(&state, layout->thread_unique_id, (uint64_t)i + 1);
+    fake_put_int(&state, layout->thread_status, (unsigned)active << layout->status_active_bit);
     fake_put_word(&state, layout->thread_current_frame, frame);
     fake_place(&state);
 }
@@ -793,6 +800,192 @@ START_TEST(overflow_has_no_twin)
 }
 END_TEST
 
+/* --- dumps --- */
+
+static struct dump dump;
+
+static bool nobody_waits(void)
+{
+    return false;
+}
+
+static const struct dump_thread *take_dump(void)
+{
+    dump_free(&dump);
+    dump_begin(&dump, 1, nobody_waits);
+    watch_dump(watch, &stacks, &dump);
+    ck_assert_uint_eq(dump.threads, 1);
+    ck_assert_uint_eq(dump.threads_left, 0);
+    return &dump.thread[0];
+}
+
+static void ck_stands_in(const struct dump_thread *thread, const char *name)
+{
+    char text[512], wanted[64];
+    snprintf(wanted, sizeof wanted, "%s (", name);
+    text[profile_text(stacks.profile, thread->stack, text, sizeof text - 1)] = '\0';
+    ck_assert_msg(strncmp(text, wanted, strlen(wanted)) == 0, "%s", text);
+}
+
+START_TEST(a_dump_of_a_thread_that_stands)
+{
+    begin(true);
+    start_thread(stand_for_good, 0);
+    interpreter(STATE(0));
+    state(0, tid_of[0], 0, function(0, "wait"));
+    usleep(1000); /* until it stands */
+    tick();
+    struct moment first = ticked;
+    usleep(20000);
+    uint64_t before = total(METRIC_WALL);
+    const struct dump_thread *thread = take_dump();
+    struct moment taken = {clock_now(), clock_now()};
+    ck_assert_int_eq(thread->tid, tid_of[0]);
+    ck_assert_int_eq(thread->state, DUMP_WAITING);
+    ck_assert_int_eq(thread->how, DUMP_STOOD);
+    ck_stands_in(thread, "wait");
+    ck_assert_uint_ge(thread->age_ns, 20000000);
+    ck_assert_uint_le(thread->age_ns, taken.after - first.before);
+    ck_assert_uint_gt(thread->name.length, 0);
+    ck_assert_uint_eq(total(METRIC_WALL), before); /* nobody's time */
+    uint64_t age = thread->age_ns;
+    settle();
+    profile_clear(stacks.profile, false);
+    watch_forget_stacks(watch); /* a window ends; since when it stands is known still */
+    thread = take_dump();
+    ck_assert_int_eq(thread->how, DUMP_STOOD);
+    ck_assert_uint_ge(thread->age_ns, age);
+    dump_free(&dump);
+}
+END_TEST
+
+/* This thread runs on the first or the second CPU that there is for us. False: there is none. */
+static bool keep_to(int number)
+{
+    cpu_set_t allowed, one;
+    CPU_ZERO(&one);
+    if (sched_getaffinity(getppid(), sizeof allowed, &allowed) != 0)
+        return false;
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        if (!CPU_ISSET(cpu, &allowed) || number-- > 0)
+            continue;
+        CPU_SET(cpu, &one);
+        return sched_setaffinity(0, sizeof one, &one) == 0;
+    }
+    return false;
+}
+
+static _Atomic int runs;
+
+static void *stand_then_run(void *number)
+{
+    char knock;
+    tid_of[(intptr_t)number] = gettid();
+    ready++;
+    keep_to(1);
+    if (read(door[0], &knock, 1) == 1)
+        for (runs = 1; !stop;)
+            ;
+    return NULL;
+}
+
+/* On a CPU of its own, or it would never run while we look; unless somebody else's
+ * program has that just then: some looks. */
+START_TEST(a_dump_of_a_thread_that_runs)
+{
+    if (sysconf(_SC_NPROCESSORS_ONLN) < 2) {
+        printf("watch: a thread that runs while it is looked at not run: one CPU\n");
+        return;
+    }
+    begin(true);
+    ck_assert_int_eq(pipe(door), 0);
+    pthread_t thread = start_thread(stand_then_run, 0);
+    interpreter(STATE(0));
+    state(0, tid_of[0], 0, function(0, "before"));
+    usleep(1000);
+    tick();
+    struct moment stood = ticked;
+    state(0, tid_of[0], 0, function(1, "meanwhile")); /* where it may be now: nobody knows */
+    ck_assert_int_eq(write(door[1], "", 1), 1);
+    while (!runs)
+        usleep(100);
+    ck_assert(keep_to(0));
+    const struct dump_thread *found = take_dump();
+    for (int i = 0; i < 10000 && found->state != DUMP_RUNNING; i++) {
+        ck_assert_int_eq(found->state, DUMP_RUNNABLE);
+        usleep(1000);
+        found = take_dump();
+    }
+    ck_assert_int_eq(found->state, DUMP_RUNNING);
+    ck_assert_int_eq(found->how, DUMP_LAST);
+    ck_stands_in(found, "before");
+    ck_assert_uint_ge(clock_now() - found->age_ns, stood.before);
+    ck_assert_uint_eq(dump.blind, 0);
+    watch_forget_stacks(watch);
+    do
+        found = take_dump();
+    while (found->state != DUMP_RUNNING);
+    ck_assert_int_eq(found->how, DUMP_UNKNOWN);
+    ck_assert_uint_eq(found->stack, PROFILE_ROOT);
+    ck_assert_uint_eq(found->age_ns, DUMP_NO_AGE);
+    ck_assert_uint_eq(dump.blind, 1); /* its next tick would tell */
+    dump_free(&dump);
+    stop = 1;
+    pthread_join(thread, NULL);
+}
+END_TEST
+
+static _Atomic uintptr_t futex;
+
+static void *stand_at_a_futex(void *number)
+{
+    tid_of[(intptr_t)number] = gettid();
+    ready++;
+    for (;;)
+        syscall(SYS_futex, futex, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
+    return NULL;
+}
+
+/* What it waits for decides, not what it looks like. */
+START_TEST(a_dump_of_a_thread_that_waits_for_the_gil)
+{
+    begin(true);
+    const uintptr_t first = GIL + (uintptr_t)target.layout.gil_locked + 2 * sizeof(uint64_t);
+    const uintptr_t end = first + 2 * (sizeof(pthread_cond_t) + sizeof(pthread_mutex_t));
+    struct { uintptr_t address; int state; } cases[] = {{first, DUMP_GIL}, {end - 4, DUMP_GIL}, {end, DUMP_WAITING}, {first - 4, DUMP_WAITING}};
+    int turn = _i;
+    ck_assert_ptr_eq(mmap((void *)(uintptr_t)GIL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0),
+                     (void *)(uintptr_t)GIL);
+    futex = cases[turn].address;
+    start_thread(stand_at_a_futex, 0);
+    interpreter(STATE(0));
+    state(0, tid_of[0], 0, function(0, "wait"));
+    usleep(1000);
+    tick();
+    ck_assert_int_eq(take_dump()->state, cases[turn].state);
+    ck_assert_int_eq(dump.thread[0].how, DUMP_STOOD);
+    dump_free(&dump);
+}
+END_TEST
+
+START_TEST(a_dump_of_a_thread_that_waits_with_the_gil)
+{
+    begin(true);
+    start_thread(stand_for_good, 0);
+    interpreter(STATE(0));
+    struct fake gil = fake_new(GIL, 64);
+    fake_put_int(&gil, target.layout.gil_locked, 1);
+    fake_put_word(&gil, target.layout.gil_last_holder, STATE(0));
+    fake_place(&gil);
+    active = true;
+    state(0, tid_of[0], 0, function(0, "wait"));
+    usleep(1000);
+    tick();
+    ck_assert_int_eq(take_dump()->state, DUMP_HOLDS);
+    dump_free(&dump);
+}
+END_TEST
+
 Suite *suite_watch(void)
 {
     const TTest *const tests[] = {
@@ -805,11 +998,13 @@ Suite *suite_watch(void)
         clocks_add_up_to_what_they_did_only_if_nobody_ran, of_hundreds_the_newest_are_found_at_once,
         of_hundreds_none_is_read_in_anothers_place,
         a_task_gets_the_time_of_its_thread, the_same_frames_without_a_task, overflow_has_no_twin,
+        a_dump_of_a_thread_that_stands, a_dump_of_a_thread_that_runs, a_dump_of_a_thread_that_waits_with_the_gil,
     };
     Suite *suite = suite_create("watch");
     TCase *core = tcase_create("core");
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
         tcase_add_test(core, tests[i]);
+    tcase_add_loop_test(core, a_dump_of_a_thread_that_waits_for_the_gil, 0, 4);
     tcase_set_timeout(core, 60);
     suite_add_tcase(suite, core);
     return suite;
