@@ -9,6 +9,7 @@
 
 #include "output/convert.h"
 #include "output/diff.h"
+#include "output/dump.h"
 #include "output/flame.h"
 #include "output/report.h"
 #include "output/supervise.h"
@@ -28,6 +29,7 @@ static const struct command commands[] = {
     { "flame", "a flame graph as one HTML file", flame_help, flame_main },
     { "diff", "which functions' shares have changed; fails if they grew (for CI)", diff_help, diff_main },
     { "convert", "a profile for pprof, speedscope, the Firefox Profiler or flamegraph.pl", convert_help, convert_main },
+    { "dump", "where all threads and tasks of a running process are now", dump_help, dump_main },
     { "supervise", "runs a command, reports when it has ended (for aprof-run)", NULL, supervise_main },
     { "help", "this text, or that of a COMMAND", NULL, help_main },
     { "version", "the version of this program", NULL, version_main },

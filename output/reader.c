@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "output/kind.h"
+#include "output/life.h"
 #include "output/names.h"
 #include "output/spool_format.h"
 #include "output/tool.h"
@@ -424,28 +425,6 @@ static bool is_dead(const char *live_metadata)
     return spool_window_is_dead(AT_FDCWD, live_metadata, (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000);
 }
 
-static bool is_this_boot(const char *boot)
-{
-    char here[40] = "";
-    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
-    bool read = file && fscanf(file, "%39s", here) == 1;
-    if (file)
-        fclose(file);
-    return read && boot && strcmp(boot, here) == 0;
-}
-
-/* That a pid is there proves nothing, for pids repeat. That it is not, among
- * those that it was one of, does: the file need not grow old first. */
-static bool is_gone(const json_t *metadata)
-{
-    json_int_t pid = json_integer_value(json_object_get(metadata, "pid"));
-    json_int_t namespace = json_integer_value(json_object_get(metadata, "pid_namespace"));
-    struct stat own;
-    return pid > 0 && pid <= INT_MAX && kill((pid_t)pid, 0) != 0 && errno == ESRCH &&
-           stat("/proc/self/ns/pid", &own) == 0 && (json_int_t)own.st_ino == namespace &&
-           is_this_boot(json_string_value(json_object_get(metadata, "boot")));
-}
-
 static enum reader_state state_of(struct window *window)
 {
     struct source *metadata = source_find(window, METADATA);
@@ -454,7 +433,7 @@ static enum reader_state state_of(struct window *window)
         has_live = has_live || (window->sources[at].live && !window->sources[at].sealed);
     if (!has_live)
         return READER_SEALED;
-    return metadata && metadata->live && !is_dead(metadata->live) && !is_gone(window->metadata) ? READER_OPEN : READER_DEAD;
+    return metadata && metadata->live && !is_dead(metadata->live) && !life_is_gone(window->metadata) ? READER_OPEN : READER_DEAD;
 }
 
 /* ---- order ---------------------------------------------------------------- */
