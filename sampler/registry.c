@@ -356,7 +356,7 @@ static bool grow_tasks(struct registry *registry)
 uint32_t registry_add(struct registry *registry, uintptr_t task, uint8_t asyncio)
 {
     uint32_t index = registry->next;
-    if (index >= registry->count || registry->tasks[index].task != task)
+    if (index >= registry->count || registry->seen[index].wait.task != task)
         index = registry_find(registry, task);
     if (index != NO_TASK) {
         registry->next = index + 1;

@@ -17,8 +17,8 @@
  * that stand alike: the round then only sees, from four words in an order that is
  * known beforehand, that it waits for the same future still, and its record is not
  * touched. Whatever else is found (it went on, is awaited by others, was born anew)
- * wakes it: it is read as all others are. About once a second it is glanced at all
- * the same (registry_verify). The others are the active ones.
+ * wakes it: it is read as all others are. Now and then it is glanced at all the same
+ * (registry_verify). The others are the active ones.
  *
  * Runs in: [sampler]. Everything lives in the profiler's own heap and is bounded
  * by it; what finds no room is counted as skipped.

@@ -20,6 +20,8 @@ enum {
     SHARE_PPM = 10000,       /* of a core, until another is given */
     LONGEST_PAUSE_MS = 1000, /* between two ticks, whatever they take */
     AHEAD = 8,               /* of the task that is looked at, another one is fetched */
+    VERIFIED_IN = 10,        /* ticks, or a second, if that is longer: then all that rest were glanced at */
+    LISTED_EVERY = 4,        /* seconds, where births are seen */
     SHAPES = 1024,           /* stacks of chains that tasks have in common; a power of two */
     FIRST_STILLS = 64,
     SECONDS_MOST = 128,      /* leaves looked at once more in a tick */
@@ -390,7 +392,7 @@ static bool must_list(const struct tasks *tasks, uint64_t now)
     for (int i = 0; i < ASYNCIOS_MAX; i++)
         if (tasks->interpreter[i].interp && tasks->interpreter[i].index >= 0 && !tasks->interpreter[i].hooked)
             return true;
-    return registry_has_unhooked(tasks->registry) || !tasks->listed_ns || now - tasks->listed_ns >= SECOND || births_lost() != tasks->lost;
+    return registry_has_unhooked(tasks->registry) || !tasks->listed_ns || now - tasks->listed_ns >= LISTED_EVERY * SECOND || births_lost() != tasks->lost;
 }
 
 /* --- one leaf --- */
@@ -918,7 +920,7 @@ static void read_all(struct tasks *tasks, const struct tasks_thread *threads, ui
     if (tasks->before_known && now > tasks->last_ns)
         go_on(tasks, tasks->last_ns + (now - tasks->last_ns) / 2);
     tasks->repeatable = true;
-    registry_verify(tasks->registry, now - tasks->read_all_ns, SECOND);
+    registry_verify(tasks->registry, least(now - tasks->read_all_ns, SECOND / VERIFIED_IN), SECOND);
     tasks->read_all_ns = now;
     registry_begin_round(tasks->registry);
     lineage_begin_round(tasks->lineage, tasks->stacks);
@@ -1136,8 +1138,8 @@ void tasks_forget_stacks(struct tasks *tasks)
 {
     for (int i = 0; i < LOOPS_MAX; i++)
         tasks->loop[i].driver = PROFILE_ROOT;
-    for (uint32_t i = 0; i < registry_count(tasks->registry); i++)
-        registry_at(tasks->registry, i)->kept_stack = PROFILE_ROOT;
+    for (uint32_t i = 0; i < registry_actives(tasks->registry); i++) /* the others have their group's */
+        registry_at(tasks->registry, registry_active(tasks->registry, i))->kept_stack = PROFILE_ROOT;
     tasks->repeatable = tasks->before_known = false;
     tasks->stills = 0;
     memset(tasks->shape, 0, sizeof tasks->shape);
