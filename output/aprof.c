@@ -11,6 +11,7 @@
 #include "output/diff.h"
 #include "output/dump.h"
 #include "output/flame.h"
+#include "output/merge.h"
 #include "output/report.h"
 #include "output/supervise.h"
 #include "output/tool.h"
@@ -30,6 +31,7 @@ static const struct command commands[] = {
     { "diff", "which functions' shares have changed; fails if they grew (for CI)", diff_help, diff_main },
     { "convert", "a profile for pprof, speedscope, the Firefox Profiler or flamegraph.pl", convert_help, convert_main },
     { "dump", "where all threads and tasks of a running process are now", dump_help, dump_main },
+    { "merge", "many spools, processes and windows as one", merge_help, merge_main },
     { "supervise", "runs a command, reports when it has ended (for aprof-run)", NULL, supervise_main },
     { "help", "this text, or that of a COMMAND", NULL, help_main },
     { "version", "the version of this program", NULL, version_main },

@@ -8,12 +8,17 @@
 #ifndef APROF_OUTPUT_COLLAPSED_H
 #define APROF_OUTPUT_COLLAPSED_H
 
+#include <stdint.h>
 #include <stdio.h>
 
 #include "output/frames.h"
 #include "output/trie.h"
 
-/* What is not UTF-8, and control characters, come out as \xNN. */
-void collapsed_put(FILE *stream, const struct trie *trie, const struct frames *frames);
+/* The library's own files are valid UTF-8. Of others, what is not, and control characters,
+ * stay as they are, or come out as \xNN, as the library writes them. */
+enum collapsed_bytes { COLLAPSED_AS_THEY_ARE, COLLAPSED_VALID };
+
+/* Returns the number of lines. */
+uint64_t collapsed_put(FILE *stream, const struct trie *trie, const struct frames *frames, enum collapsed_bytes bytes);
 
 #endif

@@ -4,6 +4,8 @@
  */
 #include "output/conversion.h"
 
+#include <string.h>
+
 static int line_add(void *trie, const struct reader_line *line)
 {
     trie_add(trie, TRIE_NEW, line->stack, line->length, line->count);
@@ -41,6 +43,34 @@ struct trie *conversion_read(struct conversion *conversion, const char *metric, 
         process_read(conversion, metric, process, trie);
     conversion->sum += trie_sum(trie, TRIE_NEW);
     return trie;
+}
+
+static uint64_t time_in(const json_t *metadata, const char *key)
+{
+    json_int_t us = json_integer_value(json_object_get(metadata, key));
+    return us > 0 ? (uint64_t)us : 0;
+}
+
+static struct conversion_process merged_process(const struct conversion *conversion, uint32_t process)
+{
+    const json_t *metadata = reader_window(conversion->reader, first_window(conversion->reader, process))->metadata;
+    uint64_t start_us = time_in(metadata, "start_us"), end_us = time_in(metadata, "end_us");
+    return (struct conversion_process){
+        .host = "",
+        .program = json_string_value(json_object_get(metadata, "program")),
+        .start_us = start_us,
+        .span_us = end_us > start_us ? end_us - start_us : 0,
+    };
+}
+
+struct conversion_process conversion_process(const struct conversion *conversion, uint32_t process)
+{
+    if (process >= reader_processes(conversion->reader))
+        return (struct conversion_process){ .host = "" };
+    const struct quality_process *of = &conversion->quality->processes[process];
+    if (of->is_merged)
+        return merged_process(conversion, process);
+    return (struct conversion_process){ of->host, of->program, of->pid, of->start_us, of->covered_us, !strcmp(of->ended, "open") };
 }
 
 bool conversion_is_shown(const struct conversion *conversion, const struct trie *trie, bool is_last)

@@ -34,6 +34,15 @@ struct conversion {
     uint64_t sum;               /* of all that was read; no unit, but for being 0 */
 };
 
+/* What is known of a process by its number in the reader. One that stands for several,
+ * which `aprof merge` made one of, has no host and pid. */
+struct conversion_process {
+    const char *host, *program; /* "": none or not one of a spool; NULL: not known, or several */
+    uint64_t pid, start_us, span_us; /* 0: not known */
+    bool is_open;
+};
+struct conversion_process conversion_process(const struct conversion *conversion, uint32_t process);
+
 /* What one process, by its number in the reader (CONVERSION_ALL: all together), has of a
  * metric. The caller frees it. */
 struct trie *conversion_read(struct conversion *conversion, const char *metric, uint32_t process);

@@ -181,16 +181,8 @@ static void put_no_markers(FILE *stream)
     fputs("\"length\":0}", stream);
 }
 
-/* What all of it about a process comes from; a profile without any has one of nothing. */
-static const struct quality_process *process_at(const struct firefox *firefox, uint32_t process)
-{
-    static const struct quality_process none = { .host = "", .ended = "unknown" };
-    const struct quality *quality = firefox->conversion->quality;
-    return process < quality->processes_count ? &quality->processes[process] : &none;
-}
-
 /* Its pid where no other process has had it, for the viewer takes those for one. */
-static json_t *pid_of(struct firefox *firefox, const struct quality_process *process)
+static json_t *pid_of(struct firefox *firefox, const struct conversion_process *process)
 {
     char pid[PID_SIZE];
     snprintf(pid, sizeof pid, "%" PRIu64, process->pid);
@@ -199,7 +191,7 @@ static json_t *pid_of(struct firefox *firefox, const struct quality_process *pro
     return document_text(pid);
 }
 
-static void put_process(struct firefox *firefox, const struct quality_process *process, uint64_t from_us, uint64_t span_us)
+static void put_process(struct firefox *firefox, const struct conversion_process *process, uint64_t from_us, uint64_t span_us)
 {
     FILE *stream = firefox->stream;
     const char *ends[] = { "processShutdownTime", "unregisterTime" };
@@ -210,10 +202,10 @@ static void put_process(struct firefox *firefox, const struct quality_process *p
     put_us(stream, ",\"registerTime\":", from_us);
     for (size_t at = 0; at < sizeof ends / sizeof *ends; at++) {
         fprintf(stream, ",\"%s\":", ends[at]);
-        if (strcmp(process->ended, "open"))
-            put_us(stream, "", from_us + span_us);
-        else
+        if (process->is_open)
             fputs("null", stream);
+        else
+            put_us(stream, "", from_us + span_us);
     }
     fputs(",\"pausedRanges\":[],", stream);
 }
@@ -221,17 +213,17 @@ static void put_process(struct firefox *firefox, const struct quality_process *p
 static void put_thread(struct firefox *firefox, uint32_t process, const char *metric, const struct trie *trie, bool is_first)
 {
     FILE *stream = firefox->stream;
-    const struct quality_process *of = process_at(firefox, process);
+    struct conversion_process of = conversion_process(firefox->conversion, process);
     const struct kind *kind = kind_of(metric);
     struct samples samples;
     samples_make(firefox, trie, &samples);
-    uint64_t from_us = of->start_us > firefox->start_us ? of->start_us - firefox->start_us : 0;
-    uint64_t span_us = of->covered_us ? of->covered_us : samples.sum;
+    uint64_t from_us = of.start_us > firefox->start_us ? of.start_us - firefox->start_us : 0;
+    uint64_t span_us = of.span_us ? of.span_us : samples.sum;
     fputs(firefox->threads ? ",\n{" : "{", stream);
     put_field(stream, "name", document_text(metric));
     put_field(stream, "isMainThread", json_boolean(is_first));
     put_field(stream, "tid", json_integer(firefox->threads));
-    put_process(firefox, of, from_us, span_us);
+    put_process(firefox, &of, from_us, span_us);
     put_samples(stream, &samples, kind->unit, from_us, span_us);
     put_no_markers(stream);
     putc('}', stream);
@@ -252,13 +244,13 @@ static void put_threads_of(struct firefox *firefox, uint32_t process, bool is_la
         trie_free(trie);
     }
     char pid[PID_SIZE];
-    snprintf(pid, sizeof pid, "%" PRIu64, process_at(firefox, process)->pid);
+    snprintf(pid, sizeof pid, "%" PRIu64, conversion_process(conversion, process).pid);
     names_add(firefox->pids, pid, strlen(pid));
 }
 
 static void put_threads(struct firefox *firefox)
 {
-    uint32_t processes = firefox->conversion->quality->processes_count;
+    uint32_t processes = reader_processes(firefox->conversion->reader);
     fputs("\"threads\":[\n", firefox->stream);
     for (uint32_t process = 0; process < processes || !process; process++)
         put_threads_of(firefox, process, process + 1 >= processes);
@@ -426,17 +418,20 @@ static void put_meta(const struct firefox *firefox)
 
 /* ---- the whole ------------------------------------------------------------ */
 
-static uint64_t earliest(const struct quality *quality)
+static uint64_t earliest(const struct conversion *conversion)
 {
     uint64_t start_us = 0;
-    for (uint32_t at = 0; at < quality->processes_count && !start_us; at++)
-        start_us = quality->processes[at].start_us; /* in their order */
+    for (uint32_t process = 0; process < reader_processes(conversion->reader); process++) {
+        uint64_t this_us = conversion_process(conversion, process).start_us;
+        if (this_us && (this_us < start_us || !start_us))
+            start_us = this_us;
+    }
     return start_us;
 }
 
 void firefox_write(FILE *stream, struct conversion *conversion)
 {
-    struct firefox firefox = { .stream = stream, .conversion = conversion, .pids = names_new(), .start_us = earliest(conversion->quality) };
+    struct firefox firefox = { .stream = stream, .conversion = conversion, .pids = names_new(), .start_us = earliest(conversion) };
     fputs("{\"libs\":[],\n", stream);
     put_threads(&firefox);
     put_shared(&firefox);

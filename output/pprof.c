@@ -164,16 +164,16 @@ static void label_add(struct labels *labels, int64_t key, int64_t text)
     labels->each[labels->count++] = label;
 }
 
-static void labels_of_process(struct packer *packer, const struct quality_process *process, struct labels *labels)
+static void labels_of_process(struct packer *packer, struct conversion_process process, struct labels *labels)
 {
     char pid[24];
-    snprintf(pid, sizeof pid, "%" PRIu64, process->pid);
-    if (!*process->host)
-        return; /* a file that no process of ours wrote */
-    label_add(labels, row_of(packer, "host"), row_of_any(packer, process->host));
-    label_add(labels, row_of(packer, "pid"), row_of(packer, pid));
-    if (process->program)
-        label_add(labels, row_of(packer, "program"), row_of_any(packer, process->program));
+    snprintf(pid, sizeof pid, "%" PRIu64, process.pid);
+    if (*process.host) {
+        label_add(labels, row_of(packer, "host"), row_of_any(packer, process.host));
+        label_add(labels, row_of(packer, "pid"), row_of(packer, pid));
+    }
+    if (process.program)
+        label_add(labels, row_of(packer, "program"), row_of_any(packer, process.program));
 }
 
 static bool is_key(char c)
@@ -245,7 +245,7 @@ static void put_process(struct packer *packer, struct conversion *conversion, ui
 {
     struct stacks stacks;
     samples->labels.count = 0;
-    labels_of_process(packer, &conversion->quality->processes[process], &samples->labels);
+    labels_of_process(packer, conversion_process(conversion, process), &samples->labels);
     for (size_t metric = 0; metric < conversion->metrics_count; metric++) {
         struct trie *trie = conversion_read(conversion, conversion->metrics[metric], process);
         stacks_open(&stacks, trie, conversion->frames);
@@ -260,7 +260,7 @@ static void put_samples(struct packer *packer, struct conversion *conversion)
 {
     struct samples *samples = tool_alloc(1, sizeof *samples);
     samples->values = tool_alloc(conversion->metrics_count, sizeof *samples->values);
-    for (uint32_t process = 0; process < conversion->quality->processes_count; process++)
+    for (uint32_t process = 0; process < reader_processes(conversion->reader); process++)
         put_process(packer, conversion, process, samples);
     free(samples->locations);
     free(samples->values);

@@ -79,14 +79,21 @@ static void loops_add(struct quality *quality, uint32_t process, const json_t *l
         loop_add(quality, process, json_array_get(loops, at));
 }
 
-static void rate_add(struct quality *quality, const json_t *rate, uint64_t covered_us)
+static void asked_add(struct quality *quality, double asked)
 {
-    double asked = real(rate, "asked");
     if (asked > 0 && (asked < quality->asked_least || !(quality->asked_least > 0)))
         quality->asked_least = asked;
     if (asked > quality->asked_most)
         quality->asked_most = asked;
-    quality->got += real(rate, "got") * (double)covered_us; /* an average once all are in */
+}
+
+/* Sums that are averages once all are in. */
+static void rate_add(struct quality *quality, const json_t *metadata, uint64_t covered_us)
+{
+    const json_t *rate = json_object_get(metadata, "rate");
+    asked_add(quality, real(rate, "asked"));
+    quality->got += real(rate, "got") * (double)covered_us;
+    quality->kept += real(json_object_get(metadata, "budget"), "rate") * (double)covered_us;
 }
 
 static void budget_add(struct quality *quality, const json_t *budget)
@@ -149,27 +156,97 @@ static void process_add(struct quality_process *process, const struct reader_win
         process->tasks_peak = real(metadata, "tasks_peak");
 }
 
-static void span_add(struct quality *quality, const json_t *metadata)
+static void span_add(struct quality *quality, uint64_t start, uint64_t end)
 {
-    uint64_t start = number(metadata, "start_us"), end = number(metadata, "end_us");
     if (start && (start < quality->start_us || !quality->start_us))
         quality->start_us = start;
     if (end > quality->end_us)
         quality->end_us = end;
+    if (end <= start)
+        return;
+    quality->spans = tool_grow(quality->spans, quality->spans_count, &quality->spans_room, sizeof *quality->spans);
+    quality->spans[quality->spans_count++] = (struct quality_span){ start, end };
 }
 
-static void window_add(struct quality *quality, const struct reader_window *window)
+static const char *text(const json_t *object, const char *key)
 {
-    const json_t *metadata = window->metadata, *ticks = json_object_get(metadata, "ticks");
+    return json_string_value(json_object_get(object, key));
+}
+
+/* ---- windows that were merged --------------------------------------------- */
+
+/* The first takes the place of the process that the reader has; the others come after all. */
+static uint32_t merged_place(struct quality *quality, uint32_t process, size_t at)
+{
+    if (!at)
+        return process;
+    quality->processes = tool_grow(quality->processes, quality->processes_count, &quality->processes_room, sizeof *quality->processes);
+    return quality->processes_count++;
+}
+
+static void merged_process_add(struct quality *quality, uint32_t place, const json_t *from)
+{
+    const char *host = text(from, "host"), *ended = text(from, "ended");
+    quality->processes[place] = (struct quality_process){
+        .host = host ? host : "",
+        .program = text(from, "program"),
+        .python = text(from, "python"),
+        .run = text(from, "run"),
+        .pid = number(from, "pid"),
+        .start_us = number(from, "start_us"),
+        .ended = ended ? ended : "unknown",
+        .windows = (uint32_t)number(from, "windows"),
+        .covered_us = number(from, "covered_us"),
+        .process_cpu_us = number(from, "process_cpu_us"),
+        .children_without_sample = number(from, "children_without_sample"),
+        .threads_peak = real(from, "threads_peak"),
+        .tasks_peak = real(from, "tasks_peak"),
+        .is_merged = true,
+    };
+    loops_add(quality, place, json_object_get(from, "loops"));
+}
+
+static void merged_add(struct quality *quality, const struct reader_window *window, const json_t *merged)
+{
+    const json_t *processes = json_object_get(merged, "processes"), *spans = json_object_get(merged, "spans");
+    const json_t *asked = json_object_get(merged, "asked");
+    for (size_t at = 0; at < json_array_size(processes); at++)
+        merged_process_add(quality, merged_place(quality, window->process, at), json_array_get(processes, at));
+    for (size_t at = 0; at < json_array_size(spans); at++)
+        span_add(quality, number(json_array_get(spans, at), "start_us"), number(json_array_get(spans, at), "end_us"));
+    quality->windows += (uint32_t)number(merged, "windows");
+    quality->windows_without_metadata += (uint32_t)number(merged, "windows_without_metadata");
+    quality->windows_by_syscall += (uint32_t)number(merged, "windows_by_syscall");
+    quality->windows_coarse_clock += (uint32_t)number(merged, "windows_coarse_clock");
+    quality->process_us += number(merged, "process_us");
+    asked_add(quality, real(asked, "least"));
+    rate_add(quality, window->metadata, number(merged, "process_us"));
+}
+
+/* ---- windows -------------------------------------------------------------- */
+
+static void single_add(struct quality *quality, const struct reader_window *window)
+{
+    const json_t *metadata = window->metadata;
+    const char *how = text(metadata, "reader"), *clock = text(metadata, "clock");
     quality->windows++;
     process_add(&quality->processes[window->process], window);
     if (!metadata) {
         quality->windows_without_metadata++;
         return;
     }
-    span_add(quality, metadata);
+    span_add(quality, number(metadata, "start_us"), number(metadata, "end_us"));
     quality->process_us += metadata_covered(metadata);
-    rate_add(quality, json_object_get(metadata, "rate"), metadata_covered(metadata));
+    quality->windows_by_syscall += how && !strcmp(how, "syscall");
+    quality->windows_coarse_clock += clock && !strcmp(clock, "coarse");
+    rate_add(quality, metadata, metadata_covered(metadata));
+    loops_add(quality, window->process, json_object_get(metadata, "loops"));
+}
+
+/* What is summed alike, merged or not. */
+static void counters_add(struct quality *quality, const json_t *metadata)
+{
+    const json_t *ticks = json_object_get(metadata, "ticks");
     quality->ticks_due += number(ticks, "due");
     quality->ticks_taken += number(ticks, "taken");
     quality->ticks_missed += number(ticks, "missed");
@@ -189,49 +266,41 @@ static void window_add(struct quality *quality, const struct reader_window *wind
     quality->handler_us += number(metadata, "handler_us");
     quality->process_cpu_us += number(metadata, "process_cpu_us");
     budget_add(quality, json_object_get(metadata, "budget"));
-    const char *how = json_string_value(json_object_get(metadata, "reader"));
-    quality->windows_by_syscall += how && !strcmp(how, "syscall");
-    const char *clock = json_string_value(json_object_get(metadata, "clock"));
-    quality->windows_coarse_clock += clock && !strcmp(clock, "coarse");
-    loops_add(quality, window->process, json_object_get(metadata, "loops"));
 }
 
-struct span {
-    uint64_t start, end;
-};
+static void window_add(struct quality *quality, const struct reader_window *window)
+{
+    const json_t *merged = json_object_get(window->metadata, "merged");
+    if (json_array_size(json_object_get(merged, "processes")))
+        merged_add(quality, window, merged);
+    else
+        single_add(quality, window);
+    if (window->metadata)
+        counters_add(quality, window->metadata);
+}
 
 static int span_compare(const void *left, const void *right)
 {
-    const struct span *one = left, *other = right;
+    const struct quality_span *one = left, *other = right;
     return (one->start > other->start) - (one->start < other->start);
 }
 
-/* The length of the union of all windows' times. */
-static uint64_t spans_union(struct span *spans, size_t count)
+/* Those that meet become one; adds up what is left. */
+static void spans_join(struct quality *quality)
 {
-    uint64_t length = 0, upto = 0;
-    qsort(spans, count, sizeof *spans, span_compare);
-    for (size_t at = 0; at < count; at++) {
-        uint64_t from = spans[at].start > upto ? spans[at].start : upto;
-        if (spans[at].end > from) {
-            length += spans[at].end - from;
-            upto = spans[at].end;
-        }
+    struct quality_span *spans = quality->spans;
+    size_t joined = 0;
+    if (quality->spans_count)
+        qsort(spans, quality->spans_count, sizeof *spans, span_compare);
+    for (size_t at = 0; at < quality->spans_count; at++) {
+        if (joined && spans[at].start <= spans[joined - 1].end)
+            spans[joined - 1].end = spans[at].end > spans[joined - 1].end ? spans[at].end : spans[joined - 1].end;
+        else
+            spans[joined++] = spans[at];
     }
-    return length;
-}
-
-static uint64_t time_covered(const struct reader *reader)
-{
-    uint32_t count = reader_windows(reader);
-    struct span *spans = tool_alloc(count, sizeof *spans);
-    for (uint32_t at = 0; at < count; at++) {
-        const json_t *metadata = reader_window(reader, at)->metadata;
-        spans[at] = (struct span){ number(metadata, "start_us"), number(metadata, "end_us") };
-    }
-    uint64_t length = spans_union(spans, count);
-    free(spans);
-    return length;
+    quality->spans_count = joined;
+    for (size_t at = 0; at < joined; at++)
+        quality->covered_us += spans[at].end - spans[at].start;
 }
 
 static uint64_t lost_of(const struct quality *quality)
@@ -265,11 +334,13 @@ struct quality *quality_new(const struct reader *reader)
     quality->dropped = json_object();
     quality->limits = json_object();
     quality->processes_count = reader_processes(reader);
-    quality->processes = tool_alloc(quality->processes_count, sizeof *quality->processes);
+    quality->processes_room = quality->processes_count ? quality->processes_count : 1;
+    quality->processes = tool_alloc(quality->processes_room, sizeof *quality->processes);
     for (uint32_t at = 0; at < reader_windows(reader); at++)
         window_add(quality, reader_window(reader, at));
-    quality->covered_us = time_covered(reader);
+    spans_join(quality);
     quality->got = quality->process_us ? quality->got / (double)quality->process_us : 0;
+    quality->kept = quality->process_us ? quality->kept / (double)quality->process_us : 0;
     quality->lost = lost_of(quality);
     processes_count(quality);
     return quality;
@@ -282,6 +353,7 @@ void quality_free(struct quality *quality)
     json_decref(quality->dropped);
     json_decref(quality->limits);
     free(quality->processes);
+    free(quality->spans);
     free(quality->loops);
     free(quality);
 }

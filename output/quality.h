@@ -4,7 +4,9 @@
  * well, at what cost, and what was lost on the way.
  *
  * Windows without metadata are counted and add nothing else. Numbers that are
- * missing or no numbers count as 0.
+ * missing or no numbers count as 0. A window that `aprof merge` wrote counts as those
+ * that were merged into it (output/merged.h): what is said of several is the same
+ * before and after.
  *
  * [tool] only.
  */
@@ -25,6 +27,7 @@ struct quality_process {
     uint32_t windows;
     uint64_t covered_us, process_cpu_us, children_without_sample;
     double threads_peak, tasks_peak;
+    bool is_merged; /* one of several that the reader takes for one: no stack is known to be its own */
 };
 
 struct quality_loop {
@@ -32,15 +35,23 @@ struct quality_loop {
     uint64_t thread, idle_us, busy_us;
 };
 
+/* Time that was sampled, in microseconds since the epoch. */
+struct quality_span {
+    uint64_t start, end;
+};
+
 struct quality {
-    struct quality_process *processes; /* by reader_window.process */
+    struct quality_process *processes; /* by reader_window.process; what else was merged comes after those */
+    size_t processes_room;
+    struct quality_span *spans;     /* apart from each other, in order */
+    size_t spans_count, spans_room;
     uint32_t processes_count, running, killed, runs;
     uint32_t windows, windows_without_metadata;
     uint64_t start_us, end_us;  /* of the whole, since the epoch */
     uint64_t covered_us;        /* time in which at least one process was sampled */
     uint64_t process_us;        /* the same summed over processes */
     double asked_least, asked_most; /* ticks a second asked for */
-    double got;                 /* average over process_us */
+    double got, kept;           /* average over process_us; kept: of the rates that the budget left */
     uint64_t ticks_due, ticks_taken, ticks_missed, samples;
     json_t *dropped;            /* reason: how many; all of them */
     json_t *limits;             /* limit: how often it bit */

@@ -28,7 +28,6 @@
 #define LISTINGS 32             /* of one directory; windows last seconds, listings milliseconds: two or three are usual */
 #define READ_BYTES (1u << 20)   /* a read; also the first size of the line buffer */
 #define LINE_BYTES (64u << 20)  /* longest line that is taken for one: 2048 frames of 1,000 bytes, each byte escaped */
-#define METADATA_BYTES (8u << 20)
 #define METADATA_TRIES 5        /* live metadata is renewed in place: a read can meet half of it */
 #define METADATA_PAUSE_NS 2000000
 #define NOT_REGULAR EINVAL      /* open itself does not return it for reading */
@@ -372,7 +371,7 @@ static ssize_t read_full(int file, char *buffer, size_t size)
 static json_t *metadata_parse(int file)
 {
     struct stat status;
-    if (fstat(file, &status) || status.st_size <= 0 || status.st_size > METADATA_BYTES)
+    if (fstat(file, &status) || status.st_size <= 0 || status.st_size > READER_METADATA_BYTES)
         return NULL;
     char *text = tool_alloc((size_t)status.st_size, 1);
     ssize_t length = read_full(file, text, (size_t)status.st_size);

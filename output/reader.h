@@ -28,6 +28,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define READER_METADATA_BYTES (64u << 20) /* of one window; beyond it is none. 150,000 processes that were merged into one */
+
 enum reader_state {
     READER_SEALED, /* the window is over and final */
     READER_OPEN,   /* its process writes to it */

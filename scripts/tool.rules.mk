@@ -24,7 +24,9 @@ check-tool-valgrind: $(B)/aprof $(B)/check-reader
 	$(Q)for case in converted metrics broken service; do \
 	    for format in $(if $(PPROF_HERE),pprof) speedscope firefox collapsed; do \
 	        valgrind -q --error-exitcode=9 --leak-check=full $(B)/aprof convert -f $$format tests/golden/$$case/spool >/dev/null || exit 1; \
-	    done; \
-	done
+	    done && \
+	    rm -rf $(B)/merged && valgrind -q --error-exitcode=9 --leak-check=full $(B)/aprof merge -o $(B)/merged tests/golden/$$case/spool && \
+	    valgrind -q --error-exitcode=9 --leak-check=full $(B)/aprof report --json $(B)/merged >/dev/null || exit 1; \
+	done; rm -rf $(B)/merged
 
 -include $(TOOL_CHECK_OBJ:.o=.d)

@@ -503,6 +503,65 @@ START_TEST(quality_survives_metadata_of_wrong_types)
 }
 END_TEST
 
+/* One that was merged of two processes beside one that was not. */
+START_TEST(quality_counts_what_was_merged)
+{
+    put("aprof.h.7.3000.000000.json", "{\"start_us\": 5000, \"end_us\": 9000, \"samples\": 2, \"run\": \"one\", \"rate\": {\"asked\": 100, \"got\": 10},"
+                                      "\"budget\": {\"least\": 30}}");
+    put("aprof.merged-1.0.1000.000000.json",
+        "{\"start_us\": 1000, \"end_us\": 6000, \"samples\": 40, \"rate\": {\"asked\": 300, \"got\": 70}, \"dropped\": {\"torn\": 3}, \"merged\": {\"windows\": 9,"
+        "\"windows_without_metadata\": 1, \"windows_by_syscall\": 2, \"windows_coarse_clock\": 3, \"process_us\": 12000, \"asked\": {\"least\": 50},"
+        "\"spans\": [{\"start_us\": 1000, \"end_us\": 3000}, {\"start_us\": 4000, \"end_us\": 6000}], \"processes\": ["
+        "{\"host\": \"a\", \"pid\": 3, \"run\": \"one\", \"ended\": \"killed\", \"windows\": 8, \"covered_us\": 10000, \"children_without_sample\": 4},"
+        "{\"host\": \"b\", \"pid\": 3, \"run\": \"two\", \"ended\": \"open\", \"windows\": 1, \"loops\": [{\"thread\": 5, \"idle_us\": 6, \"busy_us\": 7}]}]}}");
+    struct reader *reader = reader_at(directory);
+    struct quality *quality = quality_new(reader);
+    ck_assert_uint_eq(quality->processes_count, 3); /* those of the reader first */
+    ck_assert_str_eq(quality->processes[0].host, "a");
+    ck_assert_str_eq(quality->processes[1].host, "h");
+    ck_assert_str_eq(quality->processes[2].host, "b");
+    ck_assert(quality->processes[0].is_merged && !quality->processes[1].is_merged && quality->processes[2].is_merged);
+    ck_assert_uint_eq(quality->runs, 2);
+    ck_assert_uint_eq(quality->running, 1);
+    ck_assert_uint_eq(quality->killed, 1);
+    ck_assert_uint_eq(quality->children_without_sample, 4);
+    ck_assert_uint_eq(quality->windows, 10);
+    ck_assert_uint_eq(quality->windows_without_metadata, 1);
+    ck_assert_uint_eq(quality->windows_by_syscall, 2);
+    ck_assert_uint_eq(quality->windows_coarse_clock, 3);
+    ck_assert_uint_eq(quality->covered_us, 7000); /* 1000 to 3000, 4000 to 9000 */
+    ck_assert_uint_eq(quality->spans_count, 2);
+    ck_assert_uint_eq(quality->process_us, 16000);
+    ck_assert_uint_eq(quality->samples, 42);
+    ck_assert_uint_eq(quality->lost, 3);
+    ck_assert_double_eq(quality->asked_least, 50);
+    ck_assert_double_eq(quality->asked_most, 300);
+    ck_assert_double_eq(quality->got, 55);
+    ck_assert_uint_eq(quality->loops_count, 1);
+    ck_assert_uint_eq(quality->loops[0].process, 2);
+    quality_free(quality);
+    reader_free(reader);
+}
+END_TEST
+
+START_TEST(quality_survives_merges_of_wrong_types)
+{
+    put(STEM "000000.json", "{\"merged\": 7}");
+    put(STEM "000001.json", "{\"merged\": {\"processes\": []}}");
+    put(STEM "000002.json", "{\"merged\": {\"processes\": [3, {\"host\": 1, \"loops\": 2}, null], \"spans\": [1, {\"start_us\": 9, \"end_us\": 1}],"
+                            "\"windows\": -1, \"asked\": [], \"process_us\": \"x\"}}");
+    struct reader *reader = reader_at(directory);
+    struct quality *quality = quality_new(reader);
+    ck_assert_uint_eq(quality->windows, 2);
+    ck_assert_uint_eq(quality->processes_count, 3);
+    ck_assert_str_eq(quality->processes[2].host, "");
+    ck_assert_str_eq(quality->processes[2].ended, "unknown");
+    ck_assert_uint_eq(quality->covered_us, 0);
+    quality_free(quality);
+    reader_free(reader);
+}
+END_TEST
+
 /* ---- reading while it is written ------------------------------------------ */
 
 #define WINDOWS 200
@@ -631,6 +690,8 @@ static Suite *reader_suite(void)
     tcase_add_test(files, quality_sums_ticks_over_tasks);
     tcase_add_test(files, quality_sums_readings_of_threads);
     tcase_add_test(files, quality_survives_metadata_of_wrong_types);
+    tcase_add_test(files, quality_counts_what_was_merged);
+    tcase_add_test(files, quality_survives_merges_of_wrong_types);
     tcase_add_test(files, reading_while_windows_are_sealed);
     suite_add_tcase(suite, plain);
     suite_add_tcase(suite, files);
