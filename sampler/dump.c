@@ -77,6 +77,21 @@ struct dump_text dump_keep(struct dump *dump, const char *text, uint32_t length)
     return kept;
 }
 
+void dump_name_thread(struct dump *dump, uintptr_t interp, uint64_t pthread, const char *name, uint32_t length, uint32_t *hint)
+{
+    for (uint32_t i = 0; i < dump->threads; i++) {
+        uint32_t at = (*hint + i) % dump->threads;
+        struct dump_thread *thread = &dump->thread[at];
+        if (thread->pthread != pthread || thread->interp != interp)
+            continue;
+        struct dump_text kept = dump_keep(dump, name, length);
+        if (kept.length)
+            thread->name = kept;
+        *hint = at + 1;
+        return;
+    }
+}
+
 pid_t dump_tid_of(const struct dump *dump, uintptr_t tstate)
 {
     for (uint32_t i = 0; i < dump->threads; i++)

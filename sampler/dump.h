@@ -67,7 +67,8 @@ struct dump_text { /* in dump.text */
 struct dump_thread {
     pid_t tid;
     uint8_t state, how;
-    uintptr_t tstate;
+    uintptr_t tstate, interp;
+    uint64_t pthread;    /* its pthread_t */
     uint64_t age_ns;     /* DUMP_NO_AGE: not known */
     profile_stack stack; /* PROFILE_ROOT: none */
     struct dump_text name;
@@ -107,6 +108,10 @@ void dump_add_thread(struct dump *dump, const struct dump_thread *thread);
 void dump_add_task(struct dump *dump, const struct dump_task *task, const profile_stack *stacks, uint32_t count);
 /* Length 0: no room. */
 struct dump_text dump_keep(struct dump *dump, const char *text, uint32_t length);
+
+/* The name of a thread of this interpreter, if it is in the dump. hint: where to look
+ * first, kept from one call to the next. */
+void dump_name_thread(struct dump *dump, uintptr_t interp, uint64_t pthread, const char *name, uint32_t length, uint32_t *hint);
 
 /* The thread with this state; 0: it is not in the dump. */
 pid_t dump_tid_of(const struct dump *dump, uintptr_t tstate);

@@ -11,6 +11,7 @@
 #include "sampler/codes.h"
 #include "sampler/crowd.h"
 #include "sampler/cpython/states.h"
+#include "sampler/cpython/threadnames.h"
 #include "sampler/draw.h"
 #include "sampler/ring.h"
 #include "sampler/tick.h"
@@ -33,6 +34,8 @@ enum {
     WAITS_KNOWN = 4,           /* stacks remembered as waits, a thread */
     PROGRESS_SPAN_NS = 60000,  /* a thread without the GIL works, rather than enters or leaves a wait, ... */
     PROGRESS_LEAST_NS = 30000, /* ... when its clock moves so much in that span */
+    DUMP_STEP = 64,            /* names in a dump between two looks at the clock */
+    DUMP_INTERPRETERS = 16,    /* whose threads a dump has by their names */
     FIRST_LISTED = 16,         /* threads that there is room for in the list at first */
     LEAVING_TICKS = 3          /* ticks that a thread without its state is waited for */
 };
@@ -1125,8 +1128,11 @@ static void dump_running(const struct watched *watched, struct dump *dump, struc
 static void dump_one(const struct look *look, struct watched *watched, struct dump *dump)
 {
     char name[TASK_NAME_BYTES], shown[TEXT_NAME_MAX];
-    struct dump_thread entry = {.tid = watched->record->tid, .tstate = watched->tstate, .age_ns = DUMP_NO_AGE};
+    struct dump_thread entry = {.tid = watched->record->tid, .tstate = watched->tstate, .interp = watched->interp, .age_ns = DUMP_NO_AGE};
+    struct state state;
     bool stood = false;
+    if (states_read(look->watch->options.target, watched->tstate, &state))
+        entry.pthread = state.pthread;
     for (int i = 0; i < OUTSIDE_TRIES && !stood; i++)
         stood = dump_standing(look, watched, &entry);
     if (!stood)
@@ -1135,6 +1141,35 @@ static void dump_one(const struct look *look, struct watched *watched, struct du
     if (length)
         entry.name = dump_keep(dump, shown, (uint32_t)text_name(shown, sizeof shown, name, length, 1));
     dump_add_thread(dump, &entry);
+}
+
+/* What the program calls them, rather than what the kernel does. */
+static void dump_names(const struct py_target *target, uintptr_t interp, struct dump *dump)
+{
+    struct threadnames_walk walk;
+    char name[TEXT_NAME_MAX];
+    uint64_t thread;
+    uint32_t length, hint = 0, count = 0;
+    if (!threadnames_begin(&walk, target, interp))
+        return;
+    while (threadnames_next(&walk, &thread, name, sizeof name, &length) && !(++count % DUMP_STEP == 0 && dump_is_over_time(dump)))
+        dump_name_thread(dump, interp, thread, name, length, &hint);
+}
+
+/* Threads of one interpreter come together, as a rule; of many, the others keep the kernel's names. */
+static void dump_all_names(const struct py_target *target, struct dump *dump)
+{
+    uintptr_t seen[DUMP_INTERPRETERS];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < dump->threads; i++) {
+        uint32_t at = 0;
+        while (at < count && seen[at] != dump->thread[i].interp)
+            at++;
+        if (at < count || count == DUMP_INTERPRETERS || dump_is_stopped(dump))
+            continue;
+        seen[count++] = dump->thread[i].interp;
+        dump_names(target, dump->thread[i].interp, dump);
+    }
 }
 
 void watch_dump(struct watch *watch, struct stacks *stacks, struct dump *dump)
@@ -1149,6 +1184,7 @@ void watch_dump(struct watch *watch, struct stacks *stacks, struct dump *dump)
         else
             dump_one(&look, watched, dump);
     }
+    dump_all_names(watch->options.target, dump);
 }
 
 void watch_stop_reading(struct watch *watch)

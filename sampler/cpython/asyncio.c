@@ -17,10 +17,8 @@
 #define ADDRESS_LOWEST 4096u
 #define ADDRESS_END (1ul << 47)
 #define BASES_MAX 16
-#define NAME_CHARACTERS_MAX 1024u
 #define LOOPS_LOOKED_AT 1024 /* of a dict of current tasks, running or not any more */
 #define MODULE_NAMES_MAX (1u << 16) /* of sys.modules and of a module */
-#define FLAG_LONG_SUBCLASS (1ul << 24)
 #define FLAG_TYPE_SUBCLASS (1ul << 31)
 #define WORD ((uintptr_t)sizeof(uint64_t))
 
@@ -407,33 +405,6 @@ bool asyncio_waiter(const struct py_target *target, const struct asyncio *asynci
     return python ? read_py_waiter(target, task, waiter, coro) : read_c_waiter(target, task, waiter, coro);
 }
 
-/* A str's beginning. */
-static uint32_t text_of(const struct py_str *str, char *name, uint32_t size)
-{
-    unsigned char characters[NAME_CHARACTERS_MAX * 4];
-    uint32_t length = str->length < NAME_CHARACTERS_MAX ? str->length : NAME_CHARACTERS_MAX;
-
-    if (!guard_copy(characters, str->data, (size_t)length * str->kind))
-        return 0;
-    return (uint32_t)text_name(name, size, characters, length, str->kind);
-}
-
-/* An int that is the number of a task: not negative, two digits of 30 bits at most. */
-static bool read_number(const struct py_target *target, uintptr_t object, uint64_t *number)
-{
-    const struct layout *layout = &target->layout;
-    uint32_t digit[2] = {0, 0};
-    uintptr_t tag;
-
-    if (!layout->long_is_tagged || !type_has_flag(target, object, FLAG_LONG_SUBCLASS) || !read_word(object, layout->long_size, &tag))
-        return false;
-    uint64_t digits = tag >> 3;
-    if ((tag & 2) || digits > 2 || !guard_copy(digit, object + (uintptr_t)layout->long_digits, digits * sizeof *digit))
-        return false;
-    *number = (uint64_t)digit[1] << 30 | digit[0];
-    return true;
-}
-
 uint32_t asyncio_name(const struct py_target *target, const struct asyncio *asyncio, uintptr_t task, char *name, uint32_t size)
 {
     uintptr_t object;
@@ -449,8 +420,8 @@ uint32_t asyncio_name(const struct py_target *target, const struct asyncio *asyn
     else if (!read_pointer(task, target->layout.task_name, &object))
         return 0;
     if (objects_str(target, object, &str))
-        return text_of(&str, name, size);
-    if (!read_number(target, object, &number))
+        return objects_text(&str, name, size);
+    if (!target->layout.long_is_tagged || !objects_number(target, object, &number)) /* 3.11 has texts only */
         return 0;
     return (uint32_t)text_name(name, size, text, log_format(text, sizeof text, "Task-%lu", number), 1);
 }

@@ -7,6 +7,7 @@
 #include <string.h> /* memcpy */
 
 #include "hooks/guard.h"
+#include "sampler/text.h"
 
 #define ADDRESS_LOWEST 4096u /* the zero page is never an object */
 #define LENGTH_MAX (1u << 28)
@@ -17,6 +18,8 @@
 #define STATE_COMPACT(state) ((state) >> 5 & 1)
 #define STATE_ASCII(state) ((state) >> 6 & 1)
 
+#define NAME_CHARACTERS_MAX 1024u
+#define FLAG_LONG_SUBCLASS (1ul << 24)
 #define FLAG_BYTES_SUBCLASS (1ul << 27)
 #define FLAG_UNICODE_SUBCLASS (1ul << 28)
 
@@ -96,5 +99,31 @@ bool objects_bytes(const struct py_target *target, uintptr_t object, struct py_b
         return false;
     bytes->length = (uint32_t)length;
     bytes->data = object + (uintptr_t)layout->bytes_data;
+    return true;
+}
+
+uint32_t objects_text(const struct py_str *str, char *name, uint32_t size)
+{
+    unsigned char characters[NAME_CHARACTERS_MAX * 4];
+    uint32_t length = str->length < NAME_CHARACTERS_MAX ? str->length : NAME_CHARACTERS_MAX;
+    if (!guard_copy(characters, str->data, (size_t)length * str->kind))
+        return 0;
+    return (uint32_t)text_name(name, size, characters, length, str->kind);
+}
+
+/* How many digits it has: 3.12+ in a tag with its sign, before in ob_size, which is
+ * negative for a negative int. */
+bool objects_number(const struct py_target *target, uintptr_t object, uint64_t *number)
+{
+    const struct layout *layout = &target->layout;
+    uint32_t digit[2] = {0, 0};
+    uint64_t type, size;
+    if (!may_be_object(object) || !guard_word(object + (uintptr_t)layout->object_type, &type) || !type_is(target, type, UINTPTR_MAX /* none */, FLAG_LONG_SUBCLASS) ||
+        !guard_word(object + (uintptr_t)layout->long_size, &size) || (layout->long_is_tagged && (size & 2)))
+        return false;
+    uint64_t digits = layout->long_is_tagged ? size >> 3 : size;
+    if (digits > 2 || !guard_copy(digit, object + (uintptr_t)layout->long_digits, digits * sizeof *digit))
+        return false;
+    *number = (uint64_t)digit[1] << 30 | digit[0];
     return true;
 }

@@ -33,6 +33,13 @@ struct py_bytes {
 bool objects_str(const struct py_target *target, uintptr_t object, struct py_str *str);
 bool objects_bytes(const struct py_target *target, uintptr_t object, struct py_bytes *bytes);
 
+/* The str's characters as a name, escaped as sampler/text.h does; of a very long one the
+ * beginning. The length; 0: not readable, or size is too small (TEXT_NAME_MAX is enough). */
+uint32_t objects_text(const struct py_str *str, char *name, uint32_t size);
+
+/* An int that is not negative and has two digits of 30 bits at most. */
+bool objects_number(const struct py_target *target, uintptr_t object, uint64_t *number);
+
 /* Whether object's ob_type is exactly type. */
 bool objects_is(const struct py_target *target, uintptr_t object, uintptr_t type);
 

@@ -66,6 +66,7 @@ def own_names(process, number):
 
 def check_stander(process, thread, true):
     need(thread["state"] == "waiting" and thread["known_by"] == "stood", "%s is %s, known by %s", true["name"], thread["state"], thread["known_by"])
+    need(thread["name"] == true["name"], "%s is called %s", true["name"], thread["name"])
     found = [[f["name"].split(".")[-1], int(f["place"].rpartition(":")[2])] for f in process["stacks"][thread["stack"]]]
     need(found == true["stack"], "%s stands in %s, found in %s", true["name"], true["stack"], found)
 
@@ -78,6 +79,7 @@ def threads(python, long):
         need(set(by_tid) == {t["tid"] for t in truth["threads"]} | {truth["main"]}, "threads %s", sorted(by_tid))
         for true in truth["threads"]:
             check_stander(first, by_tid[true["tid"]], true)
+        need(by_tid[truth["main"]]["name"] == "MainThread", "the main one is called %s", by_tid[truth["main"]]["name"])
         need(names_of(first, by_tid[truth["main"]]["stack"])[-1] == "end_with_stdin", "main is in %s", by_tid[truth["main"]])
         second = dump(truth, spool)
         passed = second["at_us"] - first["at_us"]

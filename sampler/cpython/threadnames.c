@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+#include "sampler/cpython/threadnames.h"
+
+#include "hooks/guard.h"
+#include "sampler/cpython/objects.h"
+
+static bool read_word(uintptr_t base, int32_t offset, uintptr_t *value)
+{
+    uint64_t word;
+    if (base == 0 || base % sizeof word != 0 || !guard_word(base + (uintptr_t)(intptr_t)offset, &word))
+        return false;
+    *value = (uintptr_t)word;
+    return true;
+}
+
+/* PyModuleObject's md_dict is the word behind the head (Include/internal/pycore_moduleobject.h).
+ * What stands in sys.modules may be anything: then there is no dict at that place. */
+static uintptr_t dict_of_module(const struct py_target *target, uintptr_t module)
+{
+    uintptr_t type, dict;
+    if (!read_word(module, target->layout.object_type, &type) || !containers_type_is_named(target, type, "module") ||
+        !read_word(module, target->layout.object_type + (int32_t)sizeof(uint64_t), &dict))
+        return 0;
+    return dict;
+}
+
+bool threadnames_begin(struct threadnames_walk *walk, const struct py_target *target, uintptr_t interp)
+{
+    uintptr_t modules;
+    walk->target = target;
+    if (!read_word(interp, target->layout.interp_modules, &modules))
+        return false;
+    uintptr_t dict = dict_of_module(target, containers_dict_get(target, modules, "threading"));
+    return dict && containers_dict_begin(&walk->threads, target, containers_dict_get(target, dict, "_active"));
+}
+
+/* The entry before walk->threads.next, once more. */
+static bool stands_there_still(const struct threadnames_walk *walk, uintptr_t key, uintptr_t value)
+{
+    struct dict_walk again = walk->threads;
+    uintptr_t key_now, value_now;
+    again.next--;
+    return containers_dict_next(&again, &key_now, &value_now) && again.next == walk->threads.next && key_now == key && value_now == value;
+}
+
+bool threadnames_next(struct threadnames_walk *walk, uint64_t *thread, char *name, uint32_t size, uint32_t *length)
+{
+    uintptr_t key, value;
+    struct py_str str;
+    while (containers_dict_next(&walk->threads, &key, &value)) {
+        *length = objects_number(walk->target, key, thread) && objects_str(walk->target, containers_attribute(walk->target, value, "_name"), &str)
+                      ? objects_text(&str, name, size)
+                      : 0;
+        if (*length && stands_there_still(walk, key, value))
+            return true;
+    }
+    return false;
+}

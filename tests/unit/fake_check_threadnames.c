@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT
+ * threadnames: the dict of a module threading in each version's layout, and what is
+ * none, or changes while it is read. */
+#include "sampler/cpython/threadnames.h"
+
+#include "sampler/cpython/objects.h"
+#include "sampler/text.h"
+#include "tests/unit/fake_python.h"
+
+#define INTERP_AT 0x30000000u
+#define MODULES_AT 0x30100000u
+#define MODULE_TYPE_AT 0x30200000u
+#define MODULE_AT 0x30300000u
+#define DICT_AT 0x30400000u
+#define ACTIVE_AT 0x30500000u
+#define LONG_TYPE_AT 0x30600000u
+#define CLASS_AT 0x30700000u
+#define NAME_AT(i) (0x31000000u + 0x10000u * (unsigned)(i))
+#define IDENT_AT(i) (0x32000000u + 0x10000u * (unsigned)(i))
+#define THREAD_AT(i) (0x33000000u + 0x10000u * (unsigned)(i))
+#define ATTRIBUTES_AT(i) (0x34000000u + 0x100000u * (unsigned)(i))
+#define HIGH 0x7f0u /* second digit of a pthread_t */
+
+Suite *suite_threadnames(void);
+
+static struct py_target target;
+
+/* digits: as the tag or ob_size has them. */
+static uintptr_t number(uintptr_t at, int64_t size, uint32_t low, uint32_t high)
+{
+    struct fake made = fake_new(at, 48);
+    fake_put_word(&made, target.layout.object_type, LONG_TYPE_AT);
+    fake_put_word(&made, target.layout.long_size, (uint64_t)size);
+    fake_put_int(&made, target.layout.long_digits, low);
+    fake_put_int(&made, target.layout.long_digits + 4, high);
+    return fake_place(&made);
+}
+
+static int64_t size_of(int64_t digits)
+{
+    return target.layout.long_is_tagged ? (digits < 0 ? -digits << 3 | 2 : digits << 3) : digits;
+}
+
+/* A Thread whose attributes are in a dict. */
+static uintptr_t thread(int i, uintptr_t name)
+{
+    const uintptr_t pairs[] = {fake_str(&target, ATTRIBUTES_AT(i) + 0x80000, "_name"), name};
+    struct fake object = fake_new(THREAD_AT(i), 48);
+    fake_put_word(&object, target.layout.object_type, CLASS_AT);
+    fake_put_word(&object, 40, fake_dict(&target, ATTRIBUTES_AT(i), FAKE_KEYS_UNICODE, pairs, 1));
+    return fake_place(&object);
+}
+
+static void types(void)
+{
+    target = fake_target_with_containers(target.layout.minor);
+    fake_named_type(&target.layout, MODULE_TYPE_AT, "module", 0, OBJECT_TYPE_AT);
+    fake_named_type(&target.layout, LONG_TYPE_AT, "int", 1ul << 24, OBJECT_TYPE_AT);
+    struct fake type = fake_type_new(&target.layout, CLASS_AT, "Thread", target.layout.flag_heap_type, OBJECT_TYPE_AT);
+    fake_put_word(&type, target.layout.type_dictoffset, 40);
+    fake_place(&type);
+}
+
+/* {"threading": a module with {"_active": of_active}}, or what stands in its place. */
+static void interpreter(uintptr_t of_module_type, uintptr_t of_active)
+{
+    const uintptr_t inner[] = {fake_str(&target, DICT_AT + 0x80000, "_active"), of_active};
+    struct fake module = fake_new(MODULE_AT, 64), interp = fake_new(INTERP_AT, (size_t)target.layout.interp_modules + 8);
+    fake_put_word(&module, target.layout.object_type, of_module_type);
+    fake_put_word(&module, target.layout.object_type + 8, fake_dict(&target, DICT_AT, FAKE_KEYS_UNICODE, inner, 1));
+    const uintptr_t outer[] = {fake_str(&target, MODULES_AT + 0x80000, "threading"), fake_place(&module)};
+    fake_put_word(&interp, target.layout.interp_modules, fake_dict(&target, MODULES_AT, FAKE_KEYS_UNICODE, outer, 1));
+    fake_place(&interp);
+}
+
+static void begin(int minor)
+{
+    target = fake_target_with_containers(minor);
+    types();
+}
+
+START_TEST(numbers)
+{
+    uint64_t value;
+    begin(_i);
+    ck_assert(objects_number(&target, number(IDENT_AT(0), size_of(0), 0, 0), &value));
+    ck_assert_uint_eq(value, 0);
+    ck_assert(objects_number(&target, number(IDENT_AT(0), size_of(1), 12, 0), &value));
+    ck_assert_uint_eq(value, 12);
+    ck_assert(objects_number(&target, number(IDENT_AT(0), size_of(2), 5, HIGH), &value));
+    ck_assert_uint_eq(value, (uint64_t)HIGH << 30 | 5);
+    ck_assert(!objects_number(&target, number(IDENT_AT(0), size_of(3), 5, HIGH), &value));
+    ck_assert(!objects_number(&target, number(IDENT_AT(0), size_of(-1), 5, 0), &value));
+    ck_assert(!objects_number(&target, number(IDENT_AT(0), -1, 5, 0), &value));
+    ck_assert(!objects_number(&target, fake_str(&target, NAME_AT(0), "5"), &value));
+    ck_assert(!objects_number(&target, 0, &value));
+    ck_assert(!objects_number(&target, IDENT_AT(0) + 4, &value));
+    struct fake nothing = fake_new(IDENT_AT(1), 48); /* a freed one */
+    ck_assert(!objects_number(&target, fake_place(&nothing), &value));
+}
+END_TEST
+
+START_TEST(threads_by_their_names)
+{
+    struct threadnames_walk walk;
+    char name[TEXT_NAME_MAX];
+    uint64_t ident;
+    uint32_t length;
+    begin(_i);
+    const uintptr_t pairs[] = {
+        number(IDENT_AT(0), size_of(2), 1, HIGH), thread(0, fake_str(&target, NAME_AT(0), "MainThread")),
+        number(IDENT_AT(1), size_of(2), 2, HIGH), thread(1, number(IDENT_AT(5), size_of(1), 3, 0)), /* its name is none */
+        fake_str(&target, NAME_AT(6), "key"), thread(2, fake_str(&target, NAME_AT(2), "no number")),
+        number(IDENT_AT(3), size_of(2), 4, HIGH), thread(3, fake_str(&target, NAME_AT(3), "work;er")),
+    };
+    interpreter(MODULE_TYPE_AT, fake_dict(&target, ACTIVE_AT, FAKE_KEYS_GENERAL, pairs, 4));
+    ck_assert(threadnames_begin(&walk, &target, INTERP_AT));
+    ck_assert(threadnames_next(&walk, &ident, name, sizeof name, &length));
+    ck_assert_uint_eq(ident, (uint64_t)HIGH << 30 | 1);
+    ck_assert_mem_eq(name, "MainThread", length);
+    ck_assert_uint_eq(length, 10);
+    ck_assert(threadnames_next(&walk, &ident, name, sizeof name, &length));
+    ck_assert_uint_eq(ident, (uint64_t)HIGH << 30 | 4);
+    ck_assert_uint_eq(length, 10);
+    ck_assert_mem_eq(name, "work\\x3ber", length);
+    ck_assert(!threadnames_next(&walk, &ident, name, sizeof name, &length));
+}
+END_TEST
+
+START_TEST(where_there_is_no_threading)
+{
+    struct threadnames_walk walk;
+    begin(_i);
+    interpreter(CLASS_AT, fake_dict(&target, ACTIVE_AT, FAKE_KEYS_GENERAL, NULL, 0)); /* something else under that name */
+    ck_assert(!threadnames_begin(&walk, &target, INTERP_AT));
+    interpreter(MODULE_TYPE_AT, fake_str(&target, ACTIVE_AT, "none"));
+    ck_assert(!threadnames_begin(&walk, &target, INTERP_AT));
+    interpreter(MODULE_TYPE_AT, 0);
+    ck_assert(!threadnames_begin(&walk, &target, INTERP_AT));
+    ck_assert(!threadnames_begin(&walk, &target, 0));
+    ck_assert(!threadnames_begin(&walk, &target, 0x7fff0000));
+}
+END_TEST
+
+static uintptr_t others_at;
+
+/* The entry is another's by the time that its name is read. */
+static void replace(uintptr_t address, size_t length)
+{
+    uintptr_t name = NAME_AT(0) + (uintptr_t)target.layout.str_ascii_data;
+    if (!others_at || address > name || address + length <= name)
+        return;
+    const uintptr_t pairs[] = {number(IDENT_AT(1), size_of(2), 2, HIGH), others_at};
+    others_at = 0;
+    fake_dict(&target, ACTIVE_AT, FAKE_KEYS_GENERAL, pairs, 1);
+}
+
+START_TEST(an_entry_that_is_replaced_is_not_believed)
+{
+    struct threadnames_walk walk;
+    char name[TEXT_NAME_MAX];
+    uint64_t ident;
+    uint32_t length;
+    begin(_i);
+    others_at = thread(1, fake_str(&target, NAME_AT(1), "other"));
+    const uintptr_t pairs[] = {number(IDENT_AT(0), size_of(2), 1, HIGH), thread(0, fake_str(&target, NAME_AT(0), "first"))};
+    interpreter(MODULE_TYPE_AT, fake_dict(&target, ACTIVE_AT, FAKE_KEYS_GENERAL, pairs, 1));
+    ck_assert(threadnames_begin(&walk, &target, INTERP_AT));
+    fake_on_read(replace);
+    ck_assert(!threadnames_next(&walk, &ident, name, sizeof name, &length));
+    ck_assert_uint_eq(others_at, 0);
+}
+END_TEST
+
+Suite *suite_threadnames(void)
+{
+    Suite *suite = suite_create("threadnames");
+    TCase *each = tcase_create("each version");
+    tcase_add_loop_test(each, numbers, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(each, threads_by_their_names, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(each, where_there_is_no_threading, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(each, an_entry_that_is_replaced_is_not_believed, FIRST_MINOR, AFTER_LAST_MINOR);
+    suite_add_tcase(suite, each);
+    return suite;
+}
