@@ -69,12 +69,15 @@ const char diff_help[] =
     "    -b, --by WHAT        what a row is: function (default), line, file\n"
     "    -w, --width COLUMNS  keeps names so short (default: as the terminal); 0: no\n"
     "                         limit\n"
+    FILTER_HELP
     "    -j, --json           the same as one JSON object\n"
     "    -M, --markdown       the same for a comment in a code review\n"
     "    -F, --flame FILE     writes a flame graph besides: widths are NEW's or BASE's,\n"
     "                         colours what has changed\n"
     "    -t, --to             what follows is NEW\n"
     "    -h, --help           this text\n"
+    "\n"
+    FILTER_HELP_PATTERN
     "\n"
     "EXIT STATUS\n"
     "    0  fine\n"
@@ -155,6 +158,8 @@ static bool option_take(struct diff *diff, struct options *options, int option, 
     case 'm': good = metric_parse(options, value); break;
     case 'b': good = by_parse(diff, value); break;
     case 't': good = to_parse(options); break;
+    case FILTER_OPTION + FILTER_ONLY:
+    case FILTER_OPTION + FILTER_HIDE: good = filter_option(diff->filter, option, value); break;
     case 'F': options->flame = value; break;
     case 'j': options->as = AS_JSON; break;
     case 'M': options->as = AS_MARKDOWN; break;
@@ -193,7 +198,8 @@ static int options_parse(struct diff *diff, struct options *options, int argc, c
         { "by", required_argument, NULL, 'b' },        { "width", required_argument, NULL, 'w' },
         { "json", no_argument, NULL, 'j' },            { "markdown", no_argument, NULL, 'M' },
         { "flame", required_argument, NULL, 'F' },     { "to", no_argument, NULL, 't' },
-        { "help", no_argument, NULL, 'h' },            { 0 },
+        { "help", no_argument, NULL, 'h' },            FILTER_OPTIONS,
+        { 0 },
     };
     opterr = 0;
     /* '-': paths come in their order among the options, for --to */
@@ -303,12 +309,17 @@ static const struct {
     { "tags", tags_write, true },
 };
 
+static void note_text(struct diff *diff, const char *text)
+{
+    diff->notes = tool_grow(diff->notes, diff->notes_count, &diff->notes_room, sizeof *diff->notes);
+    diff->notes[diff->notes_count++] = human_text(text, strlen(text), 0, false);
+}
+
 static void note(struct diff *diff, const char *what, const char *base, const char *new_value)
 {
     char text[2304];
     snprintf(text, sizeof text, "%s differ: %s -> %s", what, base ? base : "none", new_value ? new_value : "none");
-    diff->notes = tool_grow(diff->notes, diff->notes_count, &diff->notes_room, sizeof *diff->notes);
-    diff->notes[diff->notes_count++] = human_text(text, strlen(text), 0, false);
+    note_text(diff, text);
 }
 
 static void notes_find(struct diff *diff)
@@ -321,6 +332,24 @@ static void notes_find(struct diff *diff)
             note(diff, common[at].what, base, new_value);
         free(base);
         free(new_value);
+    }
+}
+
+/* Of what the shares are. */
+static void notes_filter(struct diff *diff)
+{
+    char patterns[256], text[1024], base[HUMAN_SIZE], new_share[HUMAN_SIZE];
+    filter_describe(diff->filter, FILTER_ONLY, patterns, sizeof patterns);
+    for (size_t at = 0; at < diff->sections_count && *patterns; at++) {
+        const struct diff_section *section = &diff->sections[at];
+        snprintf(text, sizeof text, "only stacks with %s: %s of BASE's %s, %s of NEW's", patterns,
+                 human_share(base, (double)tally_sum(section->tallies[COMPARE_BASE]), (double)section->whole[COMPARE_BASE]), section->metric,
+                 human_share(new_share, (double)tally_sum(section->tallies[COMPARE_NEW]), (double)section->whole[COMPARE_NEW]));
+        note_text(diff, text);
+    }
+    if (*filter_describe(diff->filter, FILTER_HIDE, patterns, sizeof patterns)) {
+        snprintf(text, sizeof text, "without %s", patterns);
+        note_text(diff, text);
     }
 }
 
@@ -338,9 +367,10 @@ static bool schemas_agree(const struct diff *diff)
 
 /* ---- reading -------------------------------------------------------------- */
 
-static void side_open(struct diff_side *side)
+static void side_open(struct diff_side *side, struct filter *filter)
 {
     side->reader = reader_new();
+    reader_filter(side->reader, filter);
     for (int at = 0; at < side->paths_count; at++)
         reader_add(side->reader, side->paths[at]);
     reader_open(side->reader);
@@ -364,6 +394,7 @@ static void section_read(struct diff *diff, const char *metric)
     for (int side = 0; side < COMPARE_SIDES; side++) {
         section.tallies[side] = tally_new(diff->by);
         sides[side] = blocks_read(diff->sides[side].reader, diff->sides[side].quality, metric, section.tallies[side]);
+        section.whole[side] = filter_take_whole(diff->filter);
         is_empty = is_empty || !tally_sum(section.tallies[side]);
     }
     if (is_empty) {
@@ -531,7 +562,11 @@ static int explain_nothing(const struct diff *diff, const struct options *option
     metrics_of(base, base_metrics, sizeof base_metrics);
     metrics_of(new_side, new_metrics, sizeof new_metrics);
     bool shared = is_shared(diff, wanted), nobody_has = wanted && !side_has(base, wanted) && !side_has(new_side, wanted);
-    if (shared)
+    char only[256];
+    filter_describe(diff->filter, FILTER_ONLY, only, sizeof only);
+    if (shared && *only)
+        tool_complain("nothing to compare: no stack of one side or both has a frame that matches %s (see PATTERN in --help)", only);
+    else if (shared)
         tool_complain("nothing to compare: nothing recorded yet on one side or both (%s)", wanted ? wanted : base_metrics);
     else if (nobody_has)
         tool_complain("nothing to compare: no metric \"%s\" (BASE has %s, NEW has %s)", wanted, base_metrics, new_metrics);
@@ -554,11 +589,12 @@ static void show(const struct diff *diff, const struct options *options)
 static int diff_run(struct diff *diff, const struct options *options)
 {
     for (int side = 0; side < COMPARE_SIDES; side++)
-        side_open(&diff->sides[side]);
+        side_open(&diff->sides[side], diff->filter);
     if (!schemas_agree(diff))
         return TOOL_UNREADABLE;
     sections_read(diff, options);
     notes_find(diff);
+    notes_filter(diff);
     bool few = samples_are_few(diff, options->require_samples);
     if (diff->gates && !few)
         judge(diff);
@@ -577,7 +613,7 @@ static int diff_run(struct diff *diff, const struct options *options)
 
 int diff_main(int argc, char **argv)
 {
-    struct diff diff = { .top = TOP_DEFAULT, .by = TALLY_FUNCTION };
+    struct diff diff = { .top = TOP_DEFAULT, .by = TALLY_FUNCTION, .filter = filter_new() };
     struct options options = { .to = -1, .words = tool_alloc((size_t)argc, sizeof *options.words) };
     int status = options_parse(&diff, &options, argc, argv);
     if (status < 0 && options.flame && !page_possible())
@@ -586,6 +622,7 @@ int diff_main(int argc, char **argv)
         status = diff_run(&diff, &options);
         diff_close(&diff);
     }
+    filter_free(diff.filter);
     free(options.words);
     return status;
 }

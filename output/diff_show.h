@@ -12,6 +12,7 @@
 #include <stddef.h>
 
 #include "output/compare.h"
+#include "output/filter.h"
 #include "output/kind.h"
 #include "output/quality.h"
 #include "output/reader.h"
@@ -31,6 +32,7 @@ struct diff_section {
     const struct kind *kind;
     struct tally *tallies[COMPARE_SIDES];
     struct compare *compare;
+    uint64_t whole[COMPARE_SIDES]; /* before --only; where nothing is left out, 0 */
 };
 
 /* A share that has grown too much. */
@@ -45,11 +47,12 @@ struct diff {
     size_t top;       /* 0: all */
     bool gates;       /* --fail-over was given */
     double fail_over; /* points */
+    struct filter *filter;
     struct diff_side sides[COMPARE_SIDES];
     struct diff_section *sections;
     size_t sections_count, sections_room;
     size_t tests;
-    char **notes; /* what the sides do not have in common */
+    char **notes; /* what the sides do not have in common, and what was chosen of them */
     size_t notes_count, notes_room;
     struct diff_failure *failures; /* the worst first */
     size_t failures_count, failures_room;

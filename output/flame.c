@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "output/filter.h"
 #include "output/human.h"
 #include "output/kind.h"
 #include "output/nothing.h"
@@ -22,7 +23,7 @@
 #include "output/trie.h"
 
 #define FACT_SIZE 256
-#define FACTS_MOST 5
+#define FACTS_MOST 7
 
 const char flame_help[] =
     "NAME\n"
@@ -47,8 +48,11 @@ const char flame_help[] =
     "                         is whole\n"
     "    -m, --metric METRIC  only cpu, wall, task or any other metric that was recorded\n"
     "    -b, --by WHAT        what a box is: function (default) or line\n"
+    FILTER_HELP
     "    -t, --title TEXT     above the graph (default: the program's name)\n"
     "    -h, --help           this text\n"
+    "\n"
+    FILTER_HELP_PATTERN
     "\n"
     "EXIT STATUS\n"
     "    0  fine\n"
@@ -64,9 +68,11 @@ const char flame_help[] =
 struct flame {
     const char *output, *metric, *title; /* NULL: stdout, all, to be found */
     bool by_line;
+    struct filter *filter;
     struct reader *reader;
     struct frames *frames;
     struct page_metric *metrics;
+    uint64_t sum, whole; /* of the first metric: after and before --only */
     size_t metrics_count, metrics_room;
     char facts[FACTS_MOST][FACT_SIZE];
     size_t facts_count;
@@ -89,7 +95,8 @@ static int options_parse(struct flame *flame, int argc, char **argv)
     static const struct option options[] = {
         { "output", required_argument, NULL, 'o' }, { "metric", required_argument, NULL, 'm' },
         { "by", required_argument, NULL, 'b' },     { "title", required_argument, NULL, 't' },
-        { "help", no_argument, NULL, 'h' },         { 0 },
+        { "help", no_argument, NULL, 'h' },         FILTER_OPTIONS,
+        { 0 },
     };
     opterr = 0;
     for (int option; (option = getopt_long(argc, argv, ":o:m:b:t:h", options, NULL)) != -1;) {
@@ -98,6 +105,11 @@ static int options_parse(struct flame *flame, int argc, char **argv)
         case 'm': flame->metric = strcmp(optarg, "all") ? optarg : NULL; break;
         case 't': flame->title = optarg; break;
         case 'h': fputs(flame_help, stdout); return TOOL_FINE;
+        case FILTER_OPTION + FILTER_ONLY:
+        case FILTER_OPTION + FILTER_HIDE:
+            if (!filter_option(flame->filter, option, optarg))
+                return TOOL_USAGE;
+            break;
         case 'b':
             if (!by_parse(flame, optarg))
                 return TOOL_USAGE;
@@ -123,11 +135,16 @@ static void metric_read(struct flame *flame, const char *metric)
 {
     struct trie *trie = trie_new(flame->frames);
     reader_each(flame->reader, metric, line_add, trie);
+    uint64_t whole = filter_take_whole(flame->filter);
     if (!trie_sum(trie, TRIE_NEW)) {
         trie_free(trie);
         return;
     }
     size_t at = flame->metrics_count++;
+    if (!at) {
+        flame->sum = trie_sum(trie, TRIE_NEW);
+        flame->whole = whole;
+    }
     flame->metrics = tool_grow(flame->metrics, at, &flame->metrics_room, sizeof *flame->metrics);
     flame->metrics[at] = (struct page_metric){ metric, kind_of(metric), trie };
 }
@@ -135,6 +152,7 @@ static void metric_read(struct flame *flame, const char *metric)
 static void flame_read(struct flame *flame, int count, char **paths)
 {
     flame->reader = reader_new();
+    reader_filter(flame->reader, flame->filter);
     flame->frames = frames_new(flame->by_line);
     for (int at = 0; at < count; at++)
         reader_add(flame->reader, paths[at]);
@@ -154,6 +172,7 @@ static void flame_close(struct flame *flame)
     free(flame->metrics);
     frames_free(flame->frames);
     reader_free(flame->reader);
+    filter_free(flame->filter);
 }
 
 /* ---- what stands above the graph ------------------------------------------ */
@@ -167,6 +186,15 @@ static void fact_add(struct flame *flame, const char *format, ...)
     va_end(arguments);
 }
 
+static void filter_facts(struct flame *flame)
+{
+    char patterns[FACT_SIZE / 2], share[HUMAN_SIZE];
+    if (*filter_describe(flame->filter, FILTER_ONLY, patterns, sizeof patterns) && flame->metrics_count)
+        fact_add(flame, "only stacks with %s, %s of all %s", patterns, human_share(share, (double)flame->sum, (double)flame->whole), flame->metrics[0].name);
+    if (*filter_describe(flame->filter, FILTER_HIDE, patterns, sizeof patterns))
+        fact_add(flame, "without %s", patterns);
+}
+
 static void facts_make(struct flame *flame, const struct quality *quality)
 {
     char time[HUMAN_SIZE], moment[HUMAN_SIZE], share[HUMAN_SIZE];
@@ -177,6 +205,7 @@ static void facts_make(struct flame *flame, const struct quality *quality)
         fact_add(flame, "%.4g/s asked, %.4g/s got", quality->asked_most, quality->got);
     if (quality->ticks_due)
         fact_add(flame, "%s of ticks lost", human_share(share, (double)quality->lost, (double)quality->ticks_due));
+    filter_facts(flame);
     if (quality->process_cpu_us)
         fact_add(flame, "profiling took %.3g%% of the CPU time", quality_own_cost(quality));
 }
@@ -206,12 +235,14 @@ static bool flame_write(struct flame *flame)
 
 int flame_main(int argc, char **argv)
 {
-    struct flame flame = { 0 };
+    struct flame flame = { .filter = filter_new() };
     int status = options_parse(&flame, argc, argv);
-    if (status >= 0)
+    if (status < 0 && !page_possible())
+        status = TOOL_UNREADABLE;
+    if (status >= 0) {
+        filter_free(flame.filter);
         return status;
-    if (!page_possible())
-        return TOOL_UNREADABLE;
+    }
     flame_read(&flame, argc - optind, argv + optind);
     status = reader_failures(flame.reader) ? TOOL_UNREADABLE : flame.metrics_count ? TOOL_FINE : TOOL_NOTHING;
     if (status == TOOL_NOTHING)

@@ -21,12 +21,18 @@ void nothing_explain(const struct reader *reader, const char *wanted, int count,
         has_metric = has_metric || !strcmp(wanted, metric);
     }
     const char *path = count ? paths[0] : TOOL_DEFAULT_PATH, *more = count > 1 ? " and the others" : "";
+    char only[256] = "";
+    if (reader_filtered(reader))
+        filter_describe(reader_filtered(reader), FILTER_ONLY, only, sizeof only);
     uint64_t folders = reader_counts(reader)->folders;
     if (!*there && folders)
         tool_complain("nothing to report: %s%s: no stacks (aprof.*.collapsed) there, but %" PRIu64 " folder%s that may hold a run: name one",
                       path, more, folders, tool_plural(folders));
     else if (!*there)
         tool_complain("nothing to report: %s%s: no stacks (aprof.*.collapsed) there", path, more);
+    else if (has_metric && *only)
+        tool_complain("nothing to report: no stack%s%s in %s%s has a frame that matches %s (see PATTERN in --help)", wanted ? " of " : "",
+                      wanted ? wanted : "", path, more, only);
     else if (!has_metric)
         tool_complain("nothing to report: no metric \"%s\" in %s%s (there is: %s)", wanted, path, more, there);
     else

@@ -73,17 +73,21 @@ static const char *parent_folder(const char *path)
     return start == file ? file + 1 : start; /* directly in the root: the file itself */
 }
 
+const char *package_root(const char *path)
+{
+    const char *start = after_library(path);
+    if (!start)
+        start = after_standard(path);
+    return start ? start : path;
+}
+
 static const char *package_start(const char *path)
 {
     static const char frozen[] = "<frozen ";
-    const char *start = after_library(path);
     if (!strncmp(path, frozen, sizeof frozen - 1))
         return path + sizeof frozen - 1;
-    if (!start)
-        start = after_standard(path);
-    if (!start)
-        start = *path == '/' ? parent_folder(path) : path;
-    return start;
+    const char *start = package_root(path);
+    return *start == '/' ? parent_folder(start) : start;
 }
 
 const char *package_of(const char *path, size_t *length)

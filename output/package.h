@@ -18,6 +18,10 @@
  * 0 for an empty path. */
 const char *package_of(const char *path, size_t *length);
 
+/* The path from the folder on in which modules are looked for: what follows
+ * site-packages or the standard library, all of it where neither is in it. */
+const char *package_root(const char *path);
+
 /* A function through which asyncio (or uvloop) drives callbacks and tasks; its
  * frames tell nothing about the program. path may have a ":line" behind it. */
 bool package_is_loop(const char *name, const char *path);

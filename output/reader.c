@@ -55,6 +55,7 @@ struct reader {
     struct names *metrics;
     const char **metric_order; /* NULL at its end */
     uint32_t processes;
+    struct filter *filter; /* NULL: none */
     uint32_t failures;
     struct reader_counts counts;
 };
@@ -295,6 +296,16 @@ static void single_add(struct reader *reader, const char *path)
 static char *sealed_name(const char *live)
 {
     return tool_copy(live, strlen(live) - strlen(".live"));
+}
+
+void reader_filter(struct reader *reader, struct filter *filter)
+{
+    reader->filter = filter && filter_is_used(filter) ? filter : NULL;
+}
+
+const struct filter *reader_filtered(const struct reader *reader)
+{
+    return reader->filter;
 }
 
 void reader_add(struct reader *reader, const char *path)
@@ -596,6 +607,7 @@ struct walk {
 static int stream_walk(struct walk *walk, struct stream *stream, const char *path)
 {
     struct reader_counts *counts = &walk->reader->counts;
+    struct filter *filter = walk->reader->filter;
     uint64_t good = 0, bad = 0;
     int result = 0, error = 0;
     size_t length;
@@ -606,7 +618,8 @@ static int stream_walk(struct walk *walk, struct stream *stream, const char *pat
             continue;
         }
         good++;
-        result = walk->call(walk->context, &walk->line);
+        if (!filter || filter_stack(filter, &walk->line.stack, &walk->line.length, walk->line.count))
+            result = walk->call(walk->context, &walk->line);
     }
     counts->lines += good;
     counts->lines_bad += bad;

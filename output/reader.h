@@ -28,6 +28,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "output/filter.h"
+
 #define READER_METADATA_BYTES (64u << 20) /* of one window; beyond it is none. 150,000 processes that were merged into one */
 
 enum reader_state {
@@ -70,6 +72,10 @@ struct reader *reader_new(void);
 void reader_free(struct reader *reader);
 
 void reader_add(struct reader *reader, const char *path);
+/* What stacks go through on their way to whoever reads them; stays the caller's, NULL:
+ * nothing. One that holds no pattern is nothing. */
+void reader_filter(struct reader *reader, struct filter *filter);
+const struct filter *reader_filtered(const struct reader *reader);
 /* Reads the metadata and puts the windows in order: by process, then by number. */
 void reader_open(struct reader *reader);
 

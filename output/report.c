@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "output/document.h"
+#include "output/filter.h"
 #include "output/human.h"
 #include "output/kind.h"
 #include "output/nothing.h"
@@ -68,10 +69,13 @@ const char report_help[] =
     "                         stack\n"
     "    -w, --width COLUMNS  keeps lines so short (default: as the terminal); 0: no\n"
     "                         limit\n"
+    FILTER_HELP
     "    -q, --quiet          only the tables\n"
     "    -j, --json           the same numbers as one JSON object (times in\n"
     "                         microseconds, sizes in bytes)\n"
     "    -h, --help           this text\n"
+    "\n"
+    FILTER_HELP_PATTERN
     "\n"
     "    Colours and shortened names only on a terminal; NO_COLOR is respected. A\n"
     "    stack too long for two lines has \"...\" for its outer frames; --json has all.\n"
@@ -85,6 +89,7 @@ const char report_help[] =
     "EXAMPLES\n"
     "    aprof report\n"
     "    aprof report --metric task --by stack --top 5\n"
+    "    aprof report --only 'orders.*' --hide 'sqlalchemy/*'\n"
     "    aprof report --metric wall --by line --top 30 /var/spool/aprof\n"
     "    aprof report --json | jq '.metrics.cpu.by_self[0]'\n";
 
@@ -93,6 +98,7 @@ struct section {
     const char *metric;
     const struct kind *kind;
     struct tally *tally;
+    uint64_t whole; /* before --only */
 };
 
 struct report {
@@ -100,6 +106,7 @@ struct report {
     enum tally_by by;
     size_t top;         /* 0: all */
     bool as_json, quiet;
+    struct filter *filter;
     struct reader *reader;
     struct quality *quality;
     struct section *sections;
@@ -152,7 +159,8 @@ static int options_parse(struct report *report, int argc, char **argv)
         { "metric", required_argument, NULL, 'm' }, { "top", required_argument, NULL, 'n' },
         { "by", required_argument, NULL, 'b' },     { "json", no_argument, NULL, 'j' },
         { "width", required_argument, NULL, 'w' },  { "quiet", no_argument, NULL, 'q' },
-        { "help", no_argument, NULL, 'h' },         { 0 },
+        { "help", no_argument, NULL, 'h' },         FILTER_OPTIONS,
+        { 0 },
     };
     opterr = 0;
     for (int option; (option = getopt_long(argc, argv, ":m:n:b:w:jqh", options, NULL)) != -1;) {
@@ -162,6 +170,8 @@ static int options_parse(struct report *report, int argc, char **argv)
         case 'n': good = top_parse(report, optarg); break;
         case 'b': good = by_parse(report, optarg); break;
         case 'w': good = width_parse(optarg); break;
+        case FILTER_OPTION + FILTER_ONLY:
+        case FILTER_OPTION + FILTER_HIDE: good = filter_option(report->filter, option, optarg); break;
         case 'j': report->as_json = true; break;
         case 'q': report->quiet = true; break;
         case 'h': fputs(report_help, stdout); return TOOL_FINE;
@@ -179,18 +189,20 @@ static void section_read(struct report *report, const char *metric)
 {
     struct tally *tally = tally_new(report->by);
     reader_each(report->reader, metric, tally_line, tally);
+    uint64_t whole = reader_filtered(report->reader) ? filter_take_whole(report->filter) : tally_sum(tally);
     if (!tally_sum(tally)) {
         tally_free(tally);
         return;
     }
     size_t at = report->sections_count++;
     report->sections = tool_grow(report->sections, at, &report->sections_room, sizeof *report->sections);
-    report->sections[at] = (struct section){ metric, kind_of(metric), tally };
+    report->sections[at] = (struct section){ metric, kind_of(metric), tally, whole };
 }
 
 static void report_read(struct report *report, int count, char **paths)
 {
     report->reader = reader_new();
+    reader_filter(report->reader, report->filter);
     for (int at = 0; at < count; at++)
         reader_add(report->reader, paths[at]);
     if (!count)
@@ -210,6 +222,7 @@ static void report_close(struct report *report)
     free(report->sections);
     quality_free(report->quality);
     reader_free(report->reader);
+    filter_free(report->filter);
 }
 
 /* ---- text ----------------------------------------------------------------- */
@@ -441,15 +454,58 @@ static void print_quality(const struct report *report)
     print_notes(report);
 }
 
+/* "json.* or load_*", fit for a terminal; the caller frees it. */
+static char *patterns_text(const struct report *report, enum filter_what what)
+{
+    char patterns[256];
+    filter_describe(report->filter, what, patterns, sizeof patterns);
+    return human_text(patterns, strlen(patterns), 0, false);
+}
+
+static void print_filter(const struct report *report)
+{
+    static const char *const labels[] = { [FILTER_ONLY] = "only", [FILTER_HIDE] = "hidden" };
+    for (int what = 0; what < FILTER_KINDS; what++) {
+        char *patterns = patterns_text(report, (enum filter_what)what);
+        if (*patterns)
+            printf("%-10s %s%s\n", labels[what], what == FILTER_ONLY ? "stacks with " : "", patterns);
+        free(patterns);
+    }
+}
+
+static bool is_part(const struct section *section)
+{
+    return section->whole != tally_sum(section->tally);
+}
+
 static void print_totals(const struct report *report)
 {
-    char amount[HUMAN_SIZE];
+    char amount[HUMAN_SIZE], whole[HUMAN_SIZE], share[HUMAN_SIZE];
     putchar('\n');
+    print_filter(report);
     for (size_t at = 0; at < report->sections_count; at++) {
         const struct section *section = &report->sections[at];
-        printf("%-10s %s, %s\n", section->metric, kind_amount(amount, section->kind, tally_sum(section->tally)),
-               section->kind->what);
+        uint64_t sum = tally_sum(section->tally);
+        printf("%-10s %s", section->metric, kind_amount(amount, section->kind, sum));
+        if (is_part(section))
+            printf(", %s of %s", human_share(share, (double)sum, (double)section->whole), kind_amount(whole, section->kind, section->whole));
+        printf(", %s\n", section->kind->what);
     }
+}
+
+/* Shares are of what --only has kept, so this says how much that is. */
+static void print_heading(const struct report *report, const struct section *section, const char *by)
+{
+    char share[HUMAN_SIZE], part[HUMAN_SIZE], whole[HUMAN_SIZE];
+    uint64_t sum = tally_sum(section->tally);
+    if (!is_part(section)) {
+        table_heading(report->colour, "%s by %s", section->metric, by);
+        return;
+    }
+    char *patterns = patterns_text(report, FILTER_ONLY);
+    table_heading(report->colour, "%s by %s, of %s (%s of %s) with %s", section->metric, by, kind_amount(part, section->kind, sum),
+                  human_share(share, (double)sum, (double)section->whole), kind_amount(whole, section->kind, section->whole), patterns);
+    free(patterns);
 }
 
 static void print_loop(const struct quality *quality, const struct quality_loop *loop)
@@ -565,7 +621,7 @@ static void print_stacks(const struct report *report, const struct section *sect
     char self[HUMAN_SIZE], share[HUMAN_SIZE];
     const struct tally_row *rows;
     size_t count = tally_by_self(section->tally, &rows);
-    table_heading(report->colour, "%s by stack", section->metric);
+    print_heading(report, section, "stack");
     printf("%10s %8s  %s\n", "self", "", tally_by_name(report->by));
     for (size_t at = 0; at < count && (at < report->top || !report->top); at++) {
         printf("%10s %8s  ", kind_amount(self, section->kind, rows[at].self),
@@ -584,13 +640,13 @@ static void print_section(const struct report *report, const struct section *sec
         return;
     }
     size_t count = tally_by_self(section->tally, &rows);
-    table_heading(report->colour, "%s by self", section->metric);
+    print_heading(report, section, "self");
     print_rows(report, section, rows, count);
     if (report->by == TALLY_PROCESS)
         return; /* a process calls no other: both orders are the same */
     count = tally_by_total(section->tally, &rows);
     putchar('\n');
-    table_heading(report->colour, "%s by total", section->metric);
+    print_heading(report, section, "total");
     print_rows(report, section, rows, count);
 }
 
@@ -777,6 +833,8 @@ static json_t *json_section(const struct report *report, const struct section *s
     const struct tally_row *rows;
     json_object_set_new(object, "unit", json_string(kind_unit_name(section->kind)));
     json_object_set_new(object, "total", document_number(tally_sum(section->tally)));
+    if (reader_filtered(report->reader))
+        json_object_set_new(object, "whole", document_number(section->whole));
     json_object_set_new(object, "by", json_string(tally_by_name(report->by)));
     size_t count = tally_by_self(section->tally, &rows);
     json_object_set_new(object, "by_self", json_rows(report, section->tally, rows, count));
@@ -785,6 +843,18 @@ static json_t *json_section(const struct report *report, const struct section *s
     count = tally_by_total(section->tally, &rows);
     json_object_set_new(object, "by_total", json_rows(report, section->tally, rows, count));
     return object;
+}
+
+static void json_filter(const struct report *report, json_t *document)
+{
+    static const char *const keys[] = { [FILTER_ONLY] = "only", [FILTER_HIDE] = "hide" };
+    for (int what = 0; what < FILTER_KINDS && reader_filtered(report->reader); what++) {
+        json_t *patterns = json_array();
+        const char *pattern;
+        for (size_t at = 0; (pattern = filter_pattern(report->filter, (enum filter_what)what, at)); at++)
+            json_array_append_new(patterns, document_text(pattern));
+        json_object_set_new(document, keys[what], patterns);
+    }
 }
 
 static void print_json(const struct report *report)
@@ -799,6 +869,7 @@ static void print_json(const struct report *report)
         json_object_set_new(metrics, report->sections[at].metric, json_section(report, &report->sections[at]));
     json_t *document = json_pack("{ss si so so so so}", "aprof", APROF_VERSION, "format", 1, "quality", json_quality(report),
                                  "processes", processes, "loops", loops, "metrics", metrics);
+    json_filter(report, document);
     document_print(document);
 }
 
@@ -806,10 +877,12 @@ static void print_json(const struct report *report)
 
 int report_main(int argc, char **argv)
 {
-    struct report report = { .top = TOP_DEFAULT };
+    struct report report = { .top = TOP_DEFAULT, .filter = filter_new() };
     int status = options_parse(&report, argc, argv);
-    if (status >= 0)
+    if (status >= 0) {
+        filter_free(report.filter);
         return status;
+    }
     report_read(&report, argc - optind, argv + optind);
     if (report.as_json)
         print_json(&report);

@@ -21,7 +21,9 @@
  *              process_cpu_us,children_without_sample,threads_peak,tasks_peak}]
  *   loops      [{process,thread,idle_us,busy_us,idle_percent}], process being an
  *              index into processes
- *   metrics    {NAME:{unit,total,by,by_self[],by_total[]}}, rows being
+ *   only, hide [PATTERN], when either was given: of --only and of --hide
+ *   metrics    {NAME:{unit,total,whole,by,by_self[],by_total[]}}, whole being what there was
+ *              before --only, when it or --hide was given; rows being
  *              {name,place,self,total}; by "stack" there is only by_self[], rows
  *              being {stack:[{name,place}],self}, root first; unit is "us" or
  *              "bytes"

@@ -35,7 +35,8 @@ void tool_complain(const char *format, ...)
 int tool_option_wrong(const char *command, int option, char **argv)
 {
     char letter[] = { '-', (char)optopt, '\0' };
-    const char *name = optopt ? letter : argv[optind - 1]; /* no letter: an unknown long option */
+    bool has_letter = optopt > 0 && optopt < 256; /* none: a long option that is unknown, or has no letter */
+    const char *name = has_letter ? letter : argv[optind - 1];
     tool_complain("%s: %s (see `aprof %s --help`)", name, option == ':' ? "needs a value" : "no such option", command);
     return TOOL_USAGE;
 }
