@@ -19,13 +19,18 @@ BENCH_PEERS_SECONDS ?= 3
 BENCH_ROWS    ?=
 BENCH_STORY_PYTHON  ?= $(BENCH_PYTHON)
 
-.PHONY: bench-peers
+.PHONY: bench-peers bench-reader
 bench: all $(B)/births_live.so
 	$(Q)tests/bench/cost.py --pairs $(BENCH_PAIRS) $(BENCH_PYTHON:%=--python %)
 	$(Q)tests/bench/truth.py --samples $(BENCH_SAMPLES) --seconds $(BENCH_SECONDS) $(BENCH_PYTHON:%=--python %)
 	$(Q)tests/bench/births.py --runs $(BENCH_RUNS) --library $(B)/births_live.so $(BENCH_PYTHON:%=--python %)
 	$(Q)tests/bench/tasks.py --tasks $(BENCH_TASKS) --seconds $(BENCH_TASK_SECONDS) $(BENCH_PYTHON:%=--python %)
+	$(Q)$(MAKE) --no-print-directory bench-reader
 	$(Q)$(MAKE) --no-print-directory bench-peers
+
+# The reading programs on spools of 100 MiB and 1 GiB, beside awk: a minute.
+bench-reader: $(B)/aprof
+	$(Q)tests/bench/reader.py --runs $(BENCH_RUNS) --aprof $(B)/aprof
 
 bench-peers: all $(B)/story_live.so
 	$(Q)tests/bench/story.py --library $(B)/story_live.so --runs $(BENCH_RUNS) $(BENCH_STORY_PYTHON:%=--python %)
