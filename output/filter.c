@@ -94,18 +94,23 @@ static bool fits(const char *pattern, const char *text)
     return !strcmp(pattern, text) || !fnmatch(pattern, text, FNM_NOESCAPE);
 }
 
-/* "[exception *]": brackets that are the marker's, not a set of characters. */
+static bool is_in_brackets(const char *text)
+{
+    size_t length = strlen(text);
+    return length >= 2 && text[0] == '[' && text[length - 1] == ']';
+}
+
+/* "[ready]": brackets that are the marker's, and no set of characters. */
 static bool is_of_marker(const char *pattern)
 {
-    return pattern[0] == '[' && strcspn(pattern + 1, "[]") + 2 == strlen(pattern) && pattern[strlen(pattern) - 1] == ']';
+    return is_in_brackets(pattern) && strcspn(pattern + 1, "[]") + 2 == strlen(pattern);
 }
 
 static bool marker_fits(const char *pattern, const char *text)
 {
-    size_t length = strlen(text), inner = strlen(pattern) - 2;
-    if (length < 2 || text[0] != '[' || text[length - 1] != ']')
+    if (!is_in_brackets(pattern) || !is_in_brackets(text))
         return false;
-    char *within = tool_copy(pattern + 1, inner), *shown = tool_copy(text + 1, length - 2);
+    char *within = tool_copy(pattern + 1, strlen(pattern) - 2), *shown = tool_copy(text + 1, strlen(text) - 2);
     bool good = fits(within, shown);
     free(within);
     free(shown);
@@ -159,7 +164,9 @@ static bool module_fits(const char *pattern, const char *path, const char *name)
 /* path: NULL for a frame without a place. */
 static bool frame_fits(const char *pattern, const char *name, const char *path)
 {
-    bool good = is_of_marker(pattern) ? marker_fits(pattern, name) : fits(pattern, name) || fits(pattern, table_name_inner(name));
+    bool good = marker_fits(pattern, name);
+    if (!good && !is_of_marker(pattern))
+        good = fits(pattern, name) || fits(pattern, table_name_inner(name));
     return good || (path && (file_fits(pattern, path) || module_fits(pattern, path, name)));
 }
 

@@ -20,9 +20,8 @@
  *
  * where a file below site-packages or the standard library is named from there on.
  * The module of another absolute path is any end of it: views.index, shop.views.index
- * and so on for /srv/shop/views.py. A pattern in square brackets that holds no other
- * pair of them is that of a marker and begins and ends as it stands: [ready],
- * [exception *].
+ * and so on for /srv/shop/views.py. Of a marker and a pattern that are both in square
+ * brackets what is between these is compared: [ready], [exception *].
  *
  * Each distinct frame is compared once. [tool] only.
  */

@@ -65,8 +65,9 @@ const char report_help[] =
     "    -m, --metric METRIC  cpu, wall, task or any other metric that was recorded;\n"
     "                         all (default): every one\n"
     "    -n, --top N          rows of each table (default 10); 0: all\n"
-    "    -b, --by WHAT        what a row is: function (default), line, file, process,\n"
-    "                         stack\n"
+    "    -b, --by WHAT        what a row is: function (default), line, file, thread, task,\n"
+    "                         process, stack; threads and tasks by their names, where\n"
+    "                         frames [thread NAME] and [task NAME] were recorded\n"
     "    -w, --width COLUMNS  keeps lines so short (default: as the terminal); 0: no\n"
     "                         limit\n"
     FILTER_HELP
@@ -138,7 +139,7 @@ static bool by_parse(struct report *report, const char *text)
 {
     int by = tally_by_of(text);
     if (by < 0)
-        tool_complain("--by: \"%s\" is not one of function, line, file, process, stack", text);
+        tool_complain("--by: \"%s\" is not one of function, line, file, thread, task, process, stack", text);
     else
         report->by = (enum tally_by)by;
     return by >= 0;
@@ -215,10 +216,25 @@ static void report_read(struct report *report, int count, char **paths)
             section_read(report, metric);
 }
 
-static void report_close(struct report *report)
+/* Whether any stack says of which thread or task it is, where rows are those. */
+static bool has_names(const struct report *report)
+{
+    for (size_t at = 0; at < report->sections_count; at++)
+        if (tally_has_names(report->sections[at].tally))
+            return true;
+    return false;
+}
+
+static void sections_drop(struct report *report)
 {
     for (size_t at = 0; at < report->sections_count; at++)
         tally_free(report->sections[at].tally);
+    report->sections_count = 0;
+}
+
+static void report_close(struct report *report)
+{
+    sections_drop(report);
     free(report->sections);
     quality_free(report->quality);
     reader_free(report->reader);
@@ -642,8 +658,8 @@ static void print_section(const struct report *report, const struct section *sec
     size_t count = tally_by_self(section->tally, &rows);
     print_heading(report, section, "self");
     print_rows(report, section, rows, count);
-    if (report->by == TALLY_PROCESS)
-        return; /* a process calls no other: both orders are the same */
+    if (report->by == TALLY_PROCESS || report->by == TALLY_THREAD)
+        return; /* they call no other: both orders are the same */
     count = tally_by_total(section->tally, &rows);
     putchar('\n');
     print_heading(report, section, "total");
@@ -873,6 +889,24 @@ static void print_json(const struct report *report)
     document_print(document);
 }
 
+/* Metadata holds every setting that the library which wrote it knows. */
+static bool is_setting(const struct reader *reader, const char *setting)
+{
+    for (uint32_t at = 0; at < reader_windows(reader); at++)
+        if (json_object_get(json_object_get(reader_window(reader, at)->metadata, "settings"), setting))
+            return true;
+    return false;
+}
+
+static void nameless_explain(const struct report *report)
+{
+    const char *what = tally_by_name(report->by), *setting = tally_by_setting(report->by);
+    if (is_setting(report->reader, setting))
+        tool_complain("nothing to report: no stack has a frame [%s NAME]: run the program with %s=1 to have them recorded", what, setting);
+    else
+        tool_complain("nothing to report: no stack has a frame [%s NAME]: the library that wrote this does not know %s, which has them recorded", what, setting);
+}
+
 /* ---- the command ---------------------------------------------------------- */
 
 int report_main(int argc, char **argv)
@@ -884,12 +918,17 @@ int report_main(int argc, char **argv)
         return status;
     }
     report_read(&report, argc - optind, argv + optind);
+    bool is_nameless = report.sections_count && !has_names(&report);
+    if (is_nameless)
+        sections_drop(&report);
     if (report.as_json)
         print_json(&report);
     else if (reader_windows(report.reader))
         print_text(&report);
     status = reader_failures(report.reader) ? TOOL_UNREADABLE : report.sections_count ? TOOL_FINE : TOOL_NOTHING;
-    if (status == TOOL_NOTHING)
+    if (is_nameless)
+        nameless_explain(&report);
+    else if (status == TOOL_NOTHING)
         nothing_explain(report.reader, report.metric, argc - optind, argv + optind);
     report_close(&report);
     return status;

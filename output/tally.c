@@ -48,22 +48,40 @@ struct tally {
     uint64_t block_sum;     /* what the blocks before it have */
     double blocks_squares;
     uint32_t process, process_row; /* TALLY_PROCESS: of the last stack */
+    bool has_names;                /* TALLY_THREAD, TALLY_TASK: a stack named one */
     struct tally_row *rows;
 };
 
-static const char *const words[] = { "function", "line", "file", "process", "stack" };
+/* What a row can be, and for those that a marker names how it begins, the row of stacks
+ * without one, and the setting that has it recorded. */
+static const struct {
+    const char *word, *marker, *none, *setting;
+} kinds[] = {
+    [TALLY_FUNCTION] = { "function", NULL, NULL, NULL },
+    [TALLY_LINE] = { "line", NULL, NULL, NULL },
+    [TALLY_FILE] = { "file", NULL, NULL, NULL },
+    [TALLY_PROCESS] = { "process", NULL, NULL, NULL },
+    [TALLY_STACK] = { "stack", NULL, NULL, NULL },
+    [TALLY_THREAD] = { "thread", "[thread ", "[no thread]", "APROF_THREAD_FRAMES" },
+    [TALLY_TASK] = { "task", "[task ", "[no task]", "APROF_TASK_NAMES" },
+};
 
 int tally_by_of(const char *word)
 {
-    for (int at = 0; at < (int)(sizeof words / sizeof *words); at++)
-        if (!strcmp(words[at], word))
+    for (int at = 0; at < (int)(sizeof kinds / sizeof *kinds); at++)
+        if (!strcmp(kinds[at].word, word))
             return at;
     return -1;
 }
 
 const char *tally_by_name(enum tally_by by)
 {
-    return words[by];
+    return kinds[by].word;
+}
+
+const char *tally_by_setting(enum tally_by by)
+{
+    return kinds[by].setting;
 }
 
 struct tally *tally_new(enum tally_by by)
@@ -109,9 +127,22 @@ static uint32_t key_add(struct tally *tally, const char *name, size_t name_lengt
     return row;
 }
 
+#define NO_ROW NAMES_NONE /* of a frame that is not what rows are of */
+
+static uint32_t row_of_marker(struct tally *tally, const char *text, size_t length)
+{
+    const char *marker = kinds[tally->by].marker;
+    size_t lead = strlen(marker);
+    if (length <= lead || memcmp(text, marker, lead) || text[length - 1] != ']')
+        return NO_ROW;
+    return key_add(tally, text + lead, length - lead - 1, "", 0);
+}
+
 static uint32_t row_make(struct tally *tally, const char *text, size_t length)
 {
     struct spool_frame frame;
+    if (kinds[tally->by].marker)
+        return row_of_marker(tally, text, length);
     if (!spool_frame_split(text, length, &frame))
         return key_add(tally, text, length, "", 0); /* a marker, or made by another program */
     if (tally->by == TALLY_FILE)
@@ -194,25 +225,44 @@ static uint32_t stack_add(struct tally *tally, const struct reader_line *line)
     return row_of_path(tally, depth);
 }
 
+/* Of the last frame that has one, NO_ROW when none has. All of them were seen. */
+static uint32_t frames_see(struct tally *tally, const struct reader_line *line)
+{
+    uint32_t last = NO_ROW;
+    const char *frame = line->stack;
+    for (size_t length; (length = frame_length(line, frame)) != NO_FRAME; frame += length + 1) {
+        uint32_t row = row_of_frame(tally, frame, length);
+        if (row == NO_ROW)
+            continue;
+        row_see(tally, row, line->count);
+        last = row;
+    }
+    return last;
+}
+
+static uint32_t row_of_none(struct tally *tally)
+{
+    const char *none = kinds[tally->by].none;
+    return key_add(tally, none, strlen(none), "", 0);
+}
+
 int tally_line(void *context, const struct reader_line *line)
 {
     struct tally *tally = context;
+    uint32_t row;
     tally->stacks++;
     tally->sum += line->count;
-    uint32_t row = 0;
-    if (tally->by == TALLY_PROCESS) {
+    if (tally->by == TALLY_PROCESS)
         row = row_of_process(tally, line->window);
-        row_see(tally, row, line->count);
-    } else if (tally->by == TALLY_STACK) {
+    else if (tally->by == TALLY_STACK)
         row = stack_add(tally, line);
-        row_see(tally, row, line->count);
-    } else {
-        const char *frame = line->stack;
-        for (size_t length; (length = frame_length(line, frame)) != NO_FRAME; frame += length + 1) {
-            row = row_of_frame(tally, frame, length);
-            row_see(tally, row, line->count);
-        }
-    }
+    else
+        row = frames_see(tally, line);
+    if (row == NO_ROW)
+        row = row_of_none(tally);
+    else
+        tally->has_names = true;
+    row_see(tally, row, line->count); /* those of frames were, and count once */
     tally->sums[row].self += line->count;
     return 0;
 }
@@ -261,6 +311,11 @@ uint32_t tally_blocks_count(const struct tally *tally)
 double tally_blocks_squares(const struct tally *tally)
 {
     return tally->blocks_squares;
+}
+
+bool tally_has_names(const struct tally *tally)
+{
+    return tally->has_names;
 }
 
 uint64_t tally_sum(const struct tally *tally)

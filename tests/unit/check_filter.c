@@ -73,6 +73,10 @@ static const struct {
     { "[ready]", "ready", false },
     { "[*]", "[ready]", true },
     { "[*]", "f (a.py:1)", false },
+    { "[thread pool [[]*]]", "[thread pool [2]]", true },
+    { "[thread ?ool*]", "[thread pool [2]]", true },
+    { "[thread pool [2]]", "[thread pool [2]]", true },
+    { "[a][a]", "aa", true }, /* two sets */
     { "[]", "[]", true },
     { "[]", "[", false },
     { "[", "[", true },
