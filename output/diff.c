@@ -19,6 +19,7 @@
 #include "output/names.h"
 #include "output/nothing.h"
 #include "output/page.h"
+#include "output/progress.h"
 #include "output/tool.h"
 
 #define TOP_DEFAULT 10
@@ -75,6 +76,7 @@ const char diff_help[] =
     "    -F, --flame FILE     writes a flame graph besides: widths are NEW's or BASE's,\n"
     "                         colours what has changed\n"
     "    -t, --to             what follows is NEW\n"
+    "    -q, --quiet          no line on the terminal that says how much was read\n"
     "    -h, --help           this text\n"
     "\n"
     FILTER_HELP_PATTERN
@@ -161,6 +163,7 @@ static bool option_take(struct diff *diff, struct options *options, int option, 
     case FILTER_OPTION + FILTER_ONLY:
     case FILTER_OPTION + FILTER_HIDE: good = filter_option(diff->filter, option, value); break;
     case 'F': options->flame = value; break;
+    case 'q': progress_quiet(); break;
     case 'j': options->as = AS_JSON; break;
     case 'M': options->as = AS_MARKDOWN; break;
     case 'n':
@@ -198,12 +201,13 @@ static int options_parse(struct diff *diff, struct options *options, int argc, c
         { "by", required_argument, NULL, 'b' },        { "width", required_argument, NULL, 'w' },
         { "json", no_argument, NULL, 'j' },            { "markdown", no_argument, NULL, 'M' },
         { "flame", required_argument, NULL, 'F' },     { "to", no_argument, NULL, 't' },
+        { "quiet", no_argument, NULL, 'q' },
         { "help", no_argument, NULL, 'h' },            FILTER_OPTIONS,
         { 0 },
     };
     opterr = 0;
     /* '-': paths come in their order among the options, for --to */
-    for (int option; (option = getopt_long(argc, argv, "-:f:r:m:n:b:w:F:jMth", long_options, NULL)) != -1;) {
+    for (int option; (option = getopt_long(argc, argv, "-:f:r:m:n:b:w:F:jMtqh", long_options, NULL)) != -1;) {
         if (option == 'h') {
             fputs(diff_help, stdout);
             return TOOL_FINE;
@@ -408,18 +412,38 @@ static void section_read(struct diff *diff, const char *metric)
     diff->sections[diff->sections_count++] = section;
 }
 
+static bool is_wanted(const struct diff *diff, const struct options *options, const char *metric)
+{
+    bool wanted = !options->metric || options->has_every_metric || !strcmp(options->metric, metric);
+    return wanted && side_has(&diff->sides[COMPARE_NEW], metric);
+}
+
+/* The flame graph reads everything again. */
+static void sections_expect(const struct diff *diff, const struct options *options)
+{
+    const char *metric;
+    bool is_enough = false;
+    for (uint32_t at = 0; !is_enough && (metric = reader_metric(diff->sides[COMPARE_BASE].reader, at)); at++) {
+        if (!is_wanted(diff, options, metric))
+            continue;
+        uint64_t bytes = reader_bytes(diff->sides[COMPARE_BASE].reader, metric) + reader_bytes(diff->sides[COMPARE_NEW].reader, metric);
+        progress_expect(options->flame ? 2 * bytes : bytes);
+        is_enough = !options->metric;
+    }
+}
+
 /* All that were asked for; of none in particular the first that both have, which is cpu as a rule. */
 static void sections_read(struct diff *diff, const struct options *options)
 {
-    const struct diff_side *base = &diff->sides[COMPARE_BASE], *new_side = &diff->sides[COMPARE_NEW];
     const char *metric;
-    for (uint32_t at = 0; (metric = reader_metric(base->reader, at)); at++) {
-        bool wanted = !options->metric || options->has_every_metric || !strcmp(options->metric, metric);
-        if (wanted && side_has(new_side, metric))
+    sections_expect(diff, options);
+    for (uint32_t at = 0; (metric = reader_metric(diff->sides[COMPARE_BASE].reader, at)); at++) {
+        if (is_wanted(diff, options, metric))
             section_read(diff, metric);
         if (!options->metric && diff->sections_count)
             break;
     }
+    progress_hide();
     for (size_t at = 0; at < diff->sections_count; at++)
         compare_bound(diff->sections[at].compare, diff->tests);
 }
@@ -620,6 +644,7 @@ int diff_main(int argc, char **argv)
         status = TOOL_UNREADABLE;
     if (status < 0) {
         status = diff_run(&diff, &options);
+        progress_end();
         diff_close(&diff);
     }
     filter_free(diff.filter);

@@ -17,6 +17,7 @@
 #include "output/kind.h"
 #include "output/nothing.h"
 #include "output/page.h"
+#include "output/progress.h"
 #include "output/quality.h"
 #include "output/reader.h"
 #include "output/tool.h"
@@ -50,6 +51,7 @@ const char flame_help[] =
     "    -b, --by WHAT        what a box is: function (default) or line\n"
     FILTER_HELP
     "    -t, --title TEXT     above the graph (default: the program's name)\n"
+    "    -q, --quiet          no line on the terminal that says how much was read\n"
     "    -h, --help           this text\n"
     "\n"
     FILTER_HELP_PATTERN
@@ -95,15 +97,17 @@ static int options_parse(struct flame *flame, int argc, char **argv)
     static const struct option options[] = {
         { "output", required_argument, NULL, 'o' }, { "metric", required_argument, NULL, 'm' },
         { "by", required_argument, NULL, 'b' },     { "title", required_argument, NULL, 't' },
+        { "quiet", no_argument, NULL, 'q' },
         { "help", no_argument, NULL, 'h' },         FILTER_OPTIONS,
         { 0 },
     };
     opterr = 0;
-    for (int option; (option = getopt_long(argc, argv, ":o:m:b:t:h", options, NULL)) != -1;) {
+    for (int option; (option = getopt_long(argc, argv, ":o:m:b:t:qh", options, NULL)) != -1;) {
         switch (option) {
         case 'o': flame->output = optarg; break;
         case 'm': flame->metric = strcmp(optarg, "all") ? optarg : NULL; break;
         case 't': flame->title = optarg; break;
+        case 'q': progress_quiet(); break;
         case 'h': fputs(flame_help, stdout); return TOOL_FINE;
         case FILTER_OPTION + FILTER_ONLY:
         case FILTER_OPTION + FILTER_HIDE:
@@ -149,6 +153,11 @@ static void metric_read(struct flame *flame, const char *metric)
     flame->metrics[at] = (struct page_metric){ metric, kind_of(metric), trie };
 }
 
+static bool is_wanted(const struct flame *flame, const char *metric)
+{
+    return !flame->metric || !strcmp(flame->metric, metric);
+}
+
 static void flame_read(struct flame *flame, int count, char **paths)
 {
     flame->reader = reader_new();
@@ -161,8 +170,12 @@ static void flame_read(struct flame *flame, int count, char **paths)
     reader_open(flame->reader);
     const char *metric;
     for (uint32_t at = 0; (metric = reader_metric(flame->reader, at)); at++)
-        if (!flame->metric || !strcmp(flame->metric, metric))
+        if (is_wanted(flame, metric))
+            progress_expect(reader_bytes(flame->reader, metric));
+    for (uint32_t at = 0; (metric = reader_metric(flame->reader, at)); at++)
+        if (is_wanted(flame, metric))
             metric_read(flame, metric);
+    progress_end();
 }
 
 static void flame_close(struct flame *flame)

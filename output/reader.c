@@ -22,6 +22,7 @@
 #include "output/kind.h"
 #include "output/life.h"
 #include "output/names.h"
+#include "output/progress.h"
 #include "output/spool_format.h"
 #include "output/tool.h"
 
@@ -565,6 +566,7 @@ static int stream_fill(struct stream *stream)
     if (got < 0)
         return (int)got;
     stream->end += (size_t)got;
+    progress_add((uint64_t)got);
     return got > 0;
 }
 
@@ -704,6 +706,24 @@ int reader_window_each(struct reader *reader, uint32_t index, const char *metric
 bool reader_window_has(const struct reader *reader, uint32_t index, const char *metric)
 {
     return source_to_read(reader, index, metric, names_find(reader->metrics, metric, strlen(metric)));
+}
+
+static uint64_t source_bytes(const struct source *source)
+{
+    struct stat status;
+    bool found = (source->sealed && !stat(source->sealed, &status)) || (source->live && !stat(source->live, &status));
+    return found ? (uint64_t)status.st_size : 0;
+}
+
+uint64_t reader_bytes(const struct reader *reader, const char *metric)
+{
+    uint32_t number = names_find(reader->metrics, metric, strlen(metric));
+    uint64_t bytes = 0;
+    for (size_t at = 0; at < reader->count; at++) {
+        const struct source *source = source_to_read(reader, at, metric, number);
+        bytes += source ? source_bytes(source) : 0;
+    }
+    return bytes;
 }
 
 uint32_t reader_failures(const struct reader *reader)

@@ -96,6 +96,9 @@ int reader_window_each(struct reader *reader, uint32_t index, const char *metric
                        int (*line)(void *context, const struct reader_line *line), void *context);
 bool reader_window_has(const struct reader *reader, uint32_t index, const char *metric);
 
+/* What a reader_each of it reads (progress.h is told of each byte), as it is now. */
+uint64_t reader_bytes(const struct reader *reader, const char *metric);
+
 /* Paths or files that could not be read. */
 uint32_t reader_failures(const struct reader *reader);
 /* Grows with each reader_each. */

@@ -18,6 +18,7 @@
 #include "output/human.h"
 #include "output/kind.h"
 #include "output/nothing.h"
+#include "output/progress.h"
 #include "output/quality.h"
 #include "output/reader.h"
 #include "output/table.h"
@@ -71,7 +72,8 @@ const char report_help[] =
     "    -w, --width COLUMNS  keeps lines so short (default: as the terminal); 0: no\n"
     "                         limit\n"
     FILTER_HELP
-    "    -q, --quiet          only the tables\n"
+    "    -q, --quiet          only the tables; no line on the terminal that says how much\n"
+    "                         was read\n"
     "    -j, --json           the same numbers as one JSON object (times in\n"
     "                         microseconds, sizes in bytes)\n"
     "    -h, --help           this text\n"
@@ -200,6 +202,11 @@ static void section_read(struct report *report, const char *metric)
     report->sections[at] = (struct section){ metric, kind_of(metric), tally, whole };
 }
 
+static bool is_wanted(const struct report *report, const char *metric)
+{
+    return !report->metric || !strcmp(report->metric, metric);
+}
+
 static void report_read(struct report *report, int count, char **paths)
 {
     report->reader = reader_new();
@@ -212,8 +219,12 @@ static void report_read(struct report *report, int count, char **paths)
     report->quality = quality_new(report->reader);
     const char *metric;
     for (uint32_t at = 0; (metric = reader_metric(report->reader, at)); at++)
-        if (!report->metric || !strcmp(report->metric, metric))
+        if (is_wanted(report, metric))
+            progress_expect(reader_bytes(report->reader, metric));
+    for (uint32_t at = 0; (metric = reader_metric(report->reader, at)); at++)
+        if (is_wanted(report, metric))
             section_read(report, metric);
+    progress_end();
 }
 
 /* Whether any stack says of which thread or task it is, where rows are those. */
@@ -917,6 +928,8 @@ int report_main(int argc, char **argv)
         filter_free(report.filter);
         return status;
     }
+    if (report.quiet)
+        progress_quiet();
     report_read(&report, argc - optind, argv + optind);
     bool is_nameless = report.sections_count && !has_names(&report);
     if (is_nameless)

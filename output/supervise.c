@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "output/flame.h"
+#include "output/progress.h"
 #include "output/report.h"
 #include "output/tool.h"
 
@@ -153,6 +154,9 @@ static void afterwards_run(const struct afterwards *afterwards, const char *dire
 static void results_make(const struct arguments *arguments, const struct signals *signals)
 {
     struct afterwards report = { report_main, { "report" } }, flame = { flame_main, { "flame", "--output", arguments->flame } };
+    const char *log = getenv("APROF_LOG");
+    if (log && !strcmp(log, "quiet")) /* aprof-run -q */
+        progress_quiet();
     if (arguments->report)
         afterwards_run(&report, arguments->directory, arguments->report, signals);
     if (arguments->flame)

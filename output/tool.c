@@ -12,6 +12,8 @@
 #include <stdlib.h> /* calloc, exit */
 #include <string.h>
 
+#include "output/progress.h"
+
 void tool_complain(const char *format, ...)
 {
     char line[8192];
@@ -20,6 +22,7 @@ void tool_complain(const char *format, ...)
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
 
+    progress_hide();
     fflush(stdout); /* so that both streams read in order on one terminal */
     fputs("aprof: ", stderr);
     for (const char *at = line; *at; at++) {
