@@ -12,6 +12,7 @@
 
 #include "output/document.h"
 #include "output/human.h"
+#include "output/sentence.h"
 #include "output/table.h"
 #include "output/tool.h"
 
@@ -110,11 +111,13 @@ static void print_side(const struct diff_side *side)
     char time[HUMAN_SIZE];
     const struct quality *quality = side->quality;
     const char *path = side->paths[0];
-    char *clean = human_text(path, strlen(path), 0, false);
-    printf("%-11s%s%s, %u run%s, %u process%s, %" PRIu64 " samples, %s of CPU time\n", side->title, clean,
-           side->paths_count > 1 ? " and others" : "", quality->runs, tool_plural(quality->runs), quality->processes_count,
-           quality->processes_count == 1 ? "" : "es", quality->samples, human_time(time, quality->process_cpu_us));
-    free(clean);
+    struct sentence line = { .label = side->title, .between = ", " };
+    sentence_add(&line, "%s%s", path, side->paths_count > 1 ? " and others" : "");
+    sentence_add(&line, "%u run%s", quality->runs, tool_plural(quality->runs));
+    sentence_add(&line, "%u process%s", quality->processes_count, quality->processes_count == 1 ? "" : "es");
+    sentence_add(&line, "%" PRIu64 " samples", quality->samples);
+    sentence_add(&line, "%s of CPU time", human_time(time, quality->process_cpu_us));
+    sentence_end(&line);
 }
 
 static void print_noise(const struct diff *diff, const struct diff_section *section)
@@ -127,9 +130,11 @@ static void print_noise(const struct diff *diff, const struct diff_section *sect
         printf("%-11snot known: there is no metadata and but one run, window and process\n", "noise");
         return;
     }
-    printf("%-11sfrom %s -> %s; where nothing changed, all %zu shares are within it with %.0f%% confidence\n", "noise",
-           blocks_text(&compare->sides[COMPARE_BASE], base, sizeof base),
-           blocks_text(&compare->sides[COMPARE_NEW], new_blocks, sizeof new_blocks), diff->tests, NOISE_CONFIDENCE * POINTS);
+    struct sentence line = { .label = "noise", .between = "; " };
+    sentence_add(&line, "from %s -> %s", blocks_text(&compare->sides[COMPARE_BASE], base, sizeof base),
+                 blocks_text(&compare->sides[COMPARE_NEW], new_blocks, sizeof new_blocks));
+    sentence_add(&line, "where nothing changed, all %zu shares are within it with %.0f%% confidence", diff->tests, NOISE_CONFIDENCE * POINTS);
+    sentence_end(&line);
     if (is_of_one_run(compare))
         printf("%-11sone run says nothing of how runs differ: %.0f%% in the speed of a function is assumed\n", "", NOISE_DRIFT * POINTS);
 }
@@ -137,8 +142,10 @@ static void print_noise(const struct diff *diff, const struct diff_section *sect
 static void print_change(const struct compare_row *row, const struct compare_share *share, const struct table_names *names)
 {
     char bound[HUMAN_SIZE];
-    printf("%8s  %+6.1f points, %5.1f%% -> %5.1f%%, %-19s  ", direction(row, share), share->change * POINTS,
-           share->shares[COMPARE_BASE] * POINTS, share->shares[COMPARE_NEW] * POINTS, bound_text(bound, share));
+    enum human_style style = !compare_is_beyond(share) ? HUMAN_PLAIN : share->change > 0 ? HUMAN_BAD : HUMAN_GOOD;
+    printf("%s%8s  %+6.1f points%s, %5.1f%% -> %5.1f%%, %-19s  ", human_on(names->colour, style), direction(row, share),
+           share->change * POINTS, human_off(names->colour, style), share->shares[COMPARE_BASE] * POINTS,
+           share->shares[COMPARE_NEW] * POINTS, bound_text(bound, share));
     table_name(names, row->name, row->place);
 }
 

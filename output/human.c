@@ -101,6 +101,18 @@ bool human_wants_colour(void)
     return isatty(STDOUT_FILENO) && !(no && *no) && terminal && strcmp(terminal, "dumb");
 }
 
+const char *human_on(bool colour, enum human_style style)
+{
+    static const char *const codes[] = {
+        [HUMAN_STRONG] = "\033[1m", [HUMAN_FAINT] = "\033[2m", [HUMAN_WARNING] = "\033[33m", [HUMAN_BAD] = "\033[31m", [HUMAN_GOOD] = "\033[32m" };
+    return colour && style != HUMAN_PLAIN ? codes[style] : "";
+}
+
+const char *human_off(bool colour, enum human_style style)
+{
+    return colour && style != HUMAN_PLAIN ? "\033[0m" : "";
+}
+
 /* The code point that starts here, and its length in bytes; 0 when it is not
  * well-formed UTF-8 (overlong, surrogate, cut). */
 static int decode(const unsigned char *at, size_t left, uint32_t *point)

@@ -29,6 +29,11 @@ void human_columns_ask(int columns);
 /* stdout is a terminal that shows colours, and NO_COLOR is not set. */
 bool human_wants_colour(void);
 
+/* What is in that style goes between the two; "" without colour, and for HUMAN_PLAIN. */
+enum human_style { HUMAN_PLAIN, HUMAN_STRONG, HUMAN_FAINT, HUMAN_WARNING, HUMAN_BAD, HUMAN_GOOD };
+const char *human_on(bool colour, enum human_style style);
+const char *human_off(bool colour, enum human_style style);
+
 /* Copies text of any bytes as valid UTF-8 without control characters: what
  * breaks that is written \xNN. At most columns wide (0: no limit); what is
  * longer loses its start (tail true) or end, with "..." instead. Returns

@@ -8,7 +8,6 @@
 
 #include <getopt.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +20,7 @@
 #include "output/progress.h"
 #include "output/quality.h"
 #include "output/reader.h"
+#include "output/sentence.h"
 #include "output/table.h"
 #include "output/tally.h"
 #include "output/tool.h"
@@ -29,7 +29,8 @@
 #define TOP_MOST 1000000
 #define WIDTH_MOST 10000
 #define DEFAULT_PATH TOOL_DEFAULT_PATH
-#define NUMBER_COLUMNS 41 /* of a row, before the name */
+#define NUMBER_COLUMNS 42 /* of a row, before the name */
+#define PATTERNS_MAX 256
 #define STACK_COLUMNS 21  /* ... before a stack, which has no total */
 #define STACK_LINES 2     /* that a stack may take */
 
@@ -80,8 +81,11 @@ const char report_help[] =
     "\n"
     FILTER_HELP_PATTERN
     "\n"
-    "    Colours and shortened names only on a terminal; NO_COLOR is respected. A\n"
-    "    stack too long for two lines has \"...\" for its outer frames; --json has all.\n"
+    "    Colours and shortened names only on a terminal: yellow is what you should know\n"
+    "    of (losses from 0.5% of ticks on, limits, a cost beyond the budget), red losses\n"
+    "    from 5% on, bold shares from 10% on. NO_COLOR, TERM=dumb and COLUMNS are\n"
+    "    respected. A stack too long for two lines has \"...\" for its outer\n"
+    "    frames; --json has all.\n"
     "\n"
     "EXIT STATUS\n"
     "    0  fine\n"
@@ -254,46 +258,6 @@ static void report_close(struct report *report)
 
 /* ---- text ----------------------------------------------------------------- */
 
-/* "label     first, second; ..." as it grows; on a terminal broken between its
- * parts, and indented below the first. */
-struct sentence {
-    const char *label, *between;
-    int column;
-};
-
-#define LABEL_COLUMNS 11
-
-static void sentence_add(struct sentence *sentence, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void sentence_add(struct sentence *sentence, const char *format, ...)
-{
-    char part[256];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(part, sizeof part, format, arguments);
-    va_end(arguments);
-
-    char *clean = human_text(part, strlen(part), 0, false); /* reasons and limits are whatever the metadata calls them */
-    int columns = human_columns(), width = human_width(clean) + (int)strlen(sentence->between);
-    if (sentence->label) {
-        sentence->column = printf("%-*s", LABEL_COLUMNS, sentence->label);
-    } else if (columns && sentence->column + width >= columns) {
-        printf("%.1s\n", sentence->between);
-        sentence->column = printf("%*s", LABEL_COLUMNS, "");
-    } else {
-        fputs(sentence->between, stdout);
-    }
-    sentence->label = NULL;
-    sentence->column += width;
-    fputs(clean, stdout);
-    free(clean);
-}
-
-static void sentence_end(const struct sentence *sentence)
-{
-    if (!sentence->label)
-        putchar('\n');
-}
-
 static void print_processes(const struct quality *quality)
 {
     struct sentence line = { .label = "processes", .between = ", " };
@@ -318,6 +282,7 @@ static void print_covered(const struct quality *quality)
     if (quality->process_us > quality->covered_us)
         sentence_add(&line, "%s over all processes", human_time(time, quality->process_us));
     sentence_add(&line, "%u window%s", quality->windows, tool_plural(quality->windows));
+    line.style = HUMAN_WARNING;
     if (quality->windows_without_metadata)
         sentence_add(&line, "%u without metadata (not in the lines below)", quality->windows_without_metadata);
     sentence_end(&line);
@@ -348,6 +313,15 @@ static void print_rate(const struct quality *quality)
     sentence_end(&line);
 }
 
+#define LOST_LITTLE 0.005 /* of ticks due; what libaprof itself promises to stay below */
+#define LOST_MUCH 0.05    /* more than shares may be wrong by */
+
+static enum human_style style_of_loss(const struct quality *quality)
+{
+    double share = quality->ticks_due ? (double)quality->lost / (double)quality->ticks_due : 0;
+    return share >= LOST_MUCH ? HUMAN_BAD : share >= LOST_LITTLE ? HUMAN_WARNING : HUMAN_PLAIN;
+}
+
 static void print_reasons(struct sentence *line, const json_t *dropped, bool losses)
 {
     const char *reason;
@@ -361,9 +335,10 @@ static void print_reasons(struct sentence *line, const json_t *dropped, bool los
 static void print_lost(const struct quality *quality)
 {
     char share[HUMAN_SIZE];
-    struct sentence line = { .label = "lost", .between = ", " }, kept = { .label = "partial", .between = ", " };
+    struct sentence line = { .label = "lost", .between = ", ", .style = style_of_loss(quality) }, kept = { .label = "partial", .between = ", " };
     sentence_add(&line, "%" PRIu64 " (%s of ticks due)", quality->lost,
                  human_share(share, (double)quality->lost, (double)quality->ticks_due));
+    line.style = HUMAN_PLAIN;
     if (quality->ticks_missed)
         sentence_add(&line, "ticks missed %" PRIu64, quality->ticks_missed);
     if (quality->tasks_skipped)
@@ -418,7 +393,7 @@ static void print_unseen(const struct quality *quality)
 
 static void print_limits(const struct quality *quality)
 {
-    struct sentence line = { .label = "limits", .between = ", " };
+    struct sentence line = { .label = "limits", .between = ", ", .style = HUMAN_WARNING };
     const char *limit;
     json_t *count;
     json_object_foreach(quality->limits, limit, count)
@@ -430,8 +405,10 @@ static void print_limits(const struct quality *quality)
 static void print_cost(const struct quality *quality)
 {
     char time[HUMAN_SIZE];
-    struct sentence line = { .label = "own cost", .between = ", " };
+    uint64_t used_us = quality->sampler_cpu_us + quality->handler_us, allowed_us = quality->budget.allowed_us;
+    struct sentence line = { .label = "own cost", .between = ", ", .style = allowed_us && used_us > allowed_us ? HUMAN_WARNING : HUMAN_PLAIN };
     sentence_add(&line, "%.2f%% of the processes' CPU time of %s", quality_own_cost(quality), human_time(time, quality->process_cpu_us));
+    line.style = HUMAN_PLAIN;
     sentence_add(&line, "sampler %s", human_time(time, quality->sampler_cpu_us));
     sentence_add(&line, "handlers %s", human_time(time, quality->handler_us));
     if (quality->budget.allowed_us)
@@ -449,8 +426,10 @@ static void print_notes(const struct report *report)
     if (quality->windows_coarse_clock)
         sentence_add(&line, "thread clocks are coarse in %u window%s", quality->windows_coarse_clock,
                      tool_plural(quality->windows_coarse_clock));
+    line.style = HUMAN_WARNING; /* what was left out */
     if (counts->lines_bad)
         sentence_add(&line, "%" PRIu64 " line%s left out, no stack and count", counts->lines_bad, tool_plural(counts->lines_bad));
+    line.style = HUMAN_PLAIN;
     if (counts->tails)
         sentence_add(&line, "%" PRIu64 " file%s with an unfinished last line", counts->tails, tool_plural(counts->tails));
     if (counts->repeated)
@@ -481,22 +460,15 @@ static void print_quality(const struct report *report)
     print_notes(report);
 }
 
-/* "json.* or load_*", fit for a terminal; the caller frees it. */
-static char *patterns_text(const struct report *report, enum filter_what what)
-{
-    char patterns[256];
-    filter_describe(report->filter, what, patterns, sizeof patterns);
-    return human_text(patterns, strlen(patterns), 0, false);
-}
-
 static void print_filter(const struct report *report)
 {
     static const char *const labels[] = { [FILTER_ONLY] = "only", [FILTER_HIDE] = "hidden" };
     for (int what = 0; what < FILTER_KINDS; what++) {
-        char *patterns = patterns_text(report, (enum filter_what)what);
-        if (*patterns)
-            printf("%-10s %s%s\n", labels[what], what == FILTER_ONLY ? "stacks with " : "", patterns);
-        free(patterns);
+        char patterns[PATTERNS_MAX];
+        struct sentence line = { .label = labels[what], .between = ", " };
+        if (*filter_describe(report->filter, (enum filter_what)what, patterns, sizeof patterns))
+            sentence_add(&line, "%s%s", what == FILTER_ONLY ? "stacks with " : "", patterns);
+        sentence_end(&line);
     }
 }
 
@@ -513,10 +485,12 @@ static void print_totals(const struct report *report)
     for (size_t at = 0; at < report->sections_count; at++) {
         const struct section *section = &report->sections[at];
         uint64_t sum = tally_sum(section->tally);
-        printf("%-10s %s", section->metric, kind_amount(amount, section->kind, sum));
+        struct sentence line = { .label = section->metric, .between = ", " };
+        sentence_add(&line, "%s", kind_amount(amount, section->kind, sum));
         if (is_part(section))
-            printf(", %s of %s", human_share(share, (double)sum, (double)section->whole), kind_amount(whole, section->kind, section->whole));
-        printf(", %s\n", section->kind->what);
+            sentence_add(&line, "%s of %s", human_share(share, (double)sum, (double)section->whole), kind_amount(whole, section->kind, section->whole));
+        sentence_add(&line, "%s", section->kind->what);
+        sentence_end(&line);
     }
 }
 
@@ -529,10 +503,12 @@ static void print_heading(const struct report *report, const struct section *sec
         table_heading(report->colour, "%s by %s", section->metric, by);
         return;
     }
-    char *patterns = patterns_text(report, FILTER_ONLY);
+    char patterns[PATTERNS_MAX];
+    filter_describe(report->filter, FILTER_ONLY, patterns, sizeof patterns);
+    char *clean = human_text(patterns, strlen(patterns), 0, false);
     table_heading(report->colour, "%s by %s, of %s (%s of %s) with %s", section->metric, by, kind_amount(part, section->kind, sum),
-                  human_share(share, (double)sum, (double)section->whole), kind_amount(whole, section->kind, section->whole), patterns);
-    free(patterns);
+                  human_share(share, (double)sum, (double)section->whole), kind_amount(whole, section->kind, section->whole), clean);
+    free(clean);
 }
 
 static void print_loop(const struct quality *quality, const struct quality_loop *loop)
@@ -540,10 +516,12 @@ static void print_loop(const struct quality *quality, const struct quality_loop 
     char share[HUMAN_SIZE], time[HUMAN_SIZE];
     const struct quality_process *process = &quality->processes[loop->process];
     double idle = (double)loop->idle_us, whole = idle + (double)loop->busy_us;
-    char *program = process->program ? human_text(process->program, strlen(process->program), 0, false) : NULL;
-    printf("%-10s %s idle of %s, thread %" PRIu64 " of pid %" PRIu64 "%s%s\n", "event loop", human_share(share, idle, whole),
-           human_time(time, loop->idle_us + loop->busy_us), loop->thread, process->pid, program ? ", " : "", program ? program : "");
-    free(program);
+    struct sentence line = { .label = "event loop", .between = ", " };
+    sentence_add(&line, "%s idle of %s", human_share(share, idle, whole), human_time(time, loop->idle_us + loop->busy_us));
+    sentence_add(&line, "thread %" PRIu64 " of pid %" PRIu64, loop->thread, process->pid);
+    if (process->program)
+        sentence_add(&line, "%s", process->program);
+    sentence_end(&line);
 }
 
 static void print_loops(const struct report *report)
@@ -558,19 +536,21 @@ static void print_loops(const struct report *report)
 
 static void print_rows(const struct report *report, const struct section *section, const struct tally_row *rows, size_t count)
 {
-    char self[HUMAN_SIZE], self_share[HUMAN_SIZE], total[HUMAN_SIZE], total_share[HUMAN_SIZE];
+    char self[HUMAN_SIZE], total[HUMAN_SIZE];
     double whole = (double)tally_sum(section->tally);
     const struct table_names names = { .room = table_room(report->columns, NUMBER_COLUMNS), .are_paths = report->by == TALLY_FILE, .colour = report->colour };
     printf("%10s %8s  %10s %8s  %s\n", "self", "", "total", "", tally_by_name(report->by));
     for (size_t at = 0; at < count && (at < report->top || !report->top); at++) {
         const struct tally_row *row = &rows[at];
-        printf("%10s %8s  %10s %8s  ", kind_amount(self, section->kind, row->self),
-               human_share(self_share, (double)row->self, whole), kind_amount(total, section->kind, row->total),
-               human_share(total_share, (double)row->total, whole));
+        printf("%10s ", kind_amount(self, section->kind, row->self));
+        table_share(report->colour, (double)row->self, whole);
+        printf("  %10s ", kind_amount(total, section->kind, row->total));
+        table_share(report->colour, (double)row->total, whole);
+        fputs("  ", stdout);
         table_name(&names, row->name, row->place);
     }
     if (report->top && count > report->top)
-        printf("%41s... %zu more\n", "", count - report->top);
+        printf("%*s... %zu more\n", NUMBER_COLUMNS, "", count - report->top);
 }
 
 /* ---- stacks, as paths ---- */
@@ -645,14 +625,15 @@ static void print_path(const struct report *report, const struct tally *tally, c
 
 static void print_stacks(const struct report *report, const struct section *section)
 {
-    char self[HUMAN_SIZE], share[HUMAN_SIZE];
+    char self[HUMAN_SIZE];
     const struct tally_row *rows;
     size_t count = tally_by_self(section->tally, &rows);
     print_heading(report, section, "stack");
     printf("%10s %8s  %s\n", "self", "", tally_by_name(report->by));
     for (size_t at = 0; at < count && (at < report->top || !report->top); at++) {
-        printf("%10s %8s  ", kind_amount(self, section->kind, rows[at].self),
-               human_share(share, (double)rows[at].self, (double)tally_sum(section->tally)));
+        printf("%10s ", kind_amount(self, section->kind, rows[at].self));
+        table_share(report->colour, (double)rows[at].self, (double)tally_sum(section->tally));
+        fputs("  ", stdout);
         print_path(report, section->tally, &rows[at]);
     }
     if (report->top && count > report->top)

@@ -13,15 +13,16 @@
 #include "output/human.h"
 
 #define PLACE_COLUMNS 20 /* a path is not cut below this while the name can give way */
+#define BIG_SHARE 0.1
 #define LEAST_COLUMNS 24 /* for name and place on however small a terminal */
 
 void table_heading(bool colour, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    fputs(colour ? "\033[1m" : "", stdout);
+    fputs(human_on(colour, HUMAN_STRONG), stdout);
     vprintf(format, arguments);
-    fputs(colour ? "\033[0m\n" : "\n", stdout);
+    puts(human_off(colour, HUMAN_STRONG));
     va_end(arguments);
 }
 
@@ -37,6 +38,13 @@ const char *table_name_inner(const char *name)
     for (const char *next; (next = strstr(name, around));)
         name = next + sizeof around - 1;
     return name;
+}
+
+void table_share(bool colour, double part, double whole)
+{
+    char share[HUMAN_SIZE];
+    enum human_style style = part >= BIG_SHARE * whole && part > 0 ? HUMAN_STRONG : HUMAN_PLAIN;
+    printf("%s%8s%s", human_on(colour, style), human_share(share, part, whole), human_off(colour, style));
 }
 
 void table_name(const struct table_names *names, const char *name, const char *place)
@@ -57,7 +65,7 @@ void table_name(const struct table_names *names, const char *name, const char *p
     }
     fputs(*name ? name_shown : "\"\"", stdout);
     if (*place_shown)
-        printf(names->colour ? " \033[2m(%s)\033[0m" : " (%s)", place_shown);
+        printf(" %s(%s)%s", human_on(names->colour, HUMAN_FAINT), place_shown, human_off(names->colour, HUMAN_FAINT));
     putchar('\n');
     free(name_shown);
     free(place_shown);

@@ -22,6 +22,9 @@ void table_heading(bool colour, const char *format, ...) __attribute__((format(p
  * to know a name by on however small a terminal. */
 int table_room(int columns, int numbers);
 
+/* In 8 columns; bold from 10 % on where there is colour. */
+void table_share(bool colour, double part, double whole);
+
 /* "name (place)", or name alone where the place is empty, and a newline. The place
  * loses its start first, then the name the functions around it, then its end. */
 void table_name(const struct table_names *names, const char *name, const char *place);
