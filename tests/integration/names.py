@@ -126,8 +126,49 @@ def paths(kind):
     return test
 
 
+# ---------------------------------------------------------------- scripts that others wrote
+
+def shares_by_script(files):
+    """As scripts for py-spy's raw output go: what stands behind the last space, of the last
+    frame up to " (". In per cent."""
+    own = {}
+    for file in files:
+        with open(file, encoding="utf-8") as lines:
+            for line in lines:
+                stack, count = line.rsplit(" ", 1)
+                leaf = stack.split(";")[-1].split(" (")[0]
+                own[leaf] = own.get(leaf, 0) + int(count)
+    whole = sum(own.values())
+    return {name: 100 * count / whole for name, count in own.items()}
+
+
+def shares_by_report(folder, metric):
+    shown = h.subprocess.run([h.TOOL, "report", "--json", "--top", "0", "--metric", metric, folder], stdout=h.subprocess.PIPE, check=True).stdout
+    section, own = json.loads(shown)["metrics"][metric], {}
+    for row in section["by_self"]:
+        own[row["name"]] = own.get(row["name"], 0) + row["self"]
+    return {name: 100 * count / section["total"] for name, count in own.items()}
+
+
+def as_scripts_have_it(python, long):
+    """The oracle's names are odd, but what they call is not: the waits and the burner."""
+    counted = 0
+    for words in (["mix.py", "1500"], ["names.py"]):
+        result = h.run([h.oracle(words[0])] + words[1:], words[0], python=python, settings=dict(DENSE, APROF_WINDOW="1"))
+        need(result.status == 0, "%s: status %d: %s", words[0], result.status, h.tail(result.err))
+        for metric in ("cpu", "wall"):
+            files = [os.path.join(result.spool, name) for name in os.listdir(result.spool) if name.split(".")[5:6] == [metric]]
+            script, report = shares_by_script(files), shares_by_report(result.spool, metric)
+            need(script.keys() == report.keys(), "%s: functions: %s", metric, script.keys() ^ report.keys())
+            for name, share in script.items():
+                need(abs(share - report[name]) < 1e-9, "%s: %a: %.9f %% by the script, %.9f %% by aprof report", metric, name, share, report[name])
+            counted += len(script)
+    return "%d shares" % counted
+
+
 TESTS = [
     ("names", odd_names, True),
+    ("names-script", as_scripts_have_it, True),
     ("names-c", in_no_file(["-c", BURN], h.subprocess.DEVNULL, "<string>"), True),
     ("names-stdin", in_no_file([], BURN.encode(), "<stdin>"), True),
     ("names-dash", in_no_file(["-"], BURN.encode(), "<stdin>"), True),
