@@ -8,6 +8,7 @@
  *   aprof-settings markdown  the table for README.md
  *   aprof-settings man       the table for a man page
  */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,15 +33,22 @@ static int check(void)
     return faults ? 2 : 0;
 }
 
+/* " (1 to 20000)", " (cpu|monotonic)", or nothing. */
+static void choice_write(const struct option_row *o, char *text, size_t size)
+{
+    *text = '\0';
+    if (o->type == OPTION_NUMBER)
+        snprintf(text, size, " (%llu to %llu)", (unsigned long long)o->min, (unsigned long long)o->max);
+    if (o->type == OPTION_CHOICE || o->type == OPTION_SET)
+        snprintf(text, size, " (%.*s)", (int)strlen(o->words) - (o->words[strlen(o->words) - 1] == '|'), o->words);
+}
+
 static void print_help(const struct option_row *o)
 {
-    char left[64];
+    char left[64], choice[256];
     snprintf(left, sizeof left, "%s=%s", o->name, o->meta);
-    printf("  %-26s %s", left, o->help);
-    if (o->type == OPTION_NUMBER)
-        printf(" (%llu to %llu)", (unsigned long long)o->min, (unsigned long long)o->max);
-    if (o->type == OPTION_CHOICE || o->type == OPTION_SET)
-        printf(" (%.*s)", (int)strlen(o->words) - (o->words[strlen(o->words) - 1] == '|'), o->words);
+    choice_write(o, choice, sizeof choice);
+    printf("  %-26s %s%s", left, o->help, choice);
     if (*o->fallback)
         printf(" [%s]", o->fallback);
     printf("\n");
@@ -51,12 +59,46 @@ static void print_markdown(const struct option_row *o)
     printf("| `%s` | %s%s%s | %s |\n", o->name, *o->fallback ? "`" : "", o->fallback, *o->fallback ? "`" : "", o->help);
 }
 
+/* What roff would take for its own is not. */
+static void put_man(const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '\\')
+            fputs("\\e", stdout);
+        else if (*text == '-')
+            fputs("\\-", stdout);
+        else if (*text == '\'')
+            fputs("\\(aq", stdout);
+        else
+            putchar(*text);
+    }
+}
+
+#define MAN_COLUMNS 76 /* of a line, or checkers complain */
+
+/* In lines of which none begins with a dot. */
+static void wrap_man(char *text)
+{
+    size_t column = 0;
+    char *rest = text;
+    for (char *word; (word = strtok_r(rest, " ", &rest));) {
+        size_t length = strlen(word);
+        bool breaks = column && column + length > MAN_COLUMNS;
+        fputs(breaks ? "\n" : column ? " " : "", stdout);
+        fputs((breaks || !column) && *word == '.' ? "\\&" : "", stdout);
+        put_man(word);
+        column = breaks ? length : column + length + 1;
+    }
+    putchar('\n');
+}
+
 static void print_man(const struct option_row *o)
 {
-    printf(".TP\n.B %s\n%s", o->name, o->help);
-    if (*o->fallback)
-        printf(" (default: %s)", o->fallback);
-    printf("\n");
+    char choice[256], text[1024];
+    choice_write(o, choice, sizeof choice);
+    snprintf(text, sizeof text, "%s%s%s%s%s", o->help, choice, *o->fallback ? " [" : "", o->fallback, *o->fallback ? "]" : "");
+    printf(".TP\n\\fB%s\\fR=\\fI%s\\fR\n", o->name, o->meta);
+    wrap_man(text);
 }
 
 static const struct {

@@ -9,13 +9,14 @@ $(B)/hasty_clock.so: tests/tool/hasty_clock.c
 	$(Q)$(CC) $(CPPFLAGS) -O2 -std=gnu11 $(WARNINGS) -Wno-missing-prototypes -shared -fPIC -o $@ $<
 
 # Each part prints "N passed, M failed"; the last line sums them up.
-check-tool: $(B)/aprof $(B)/check-reader $(B)/hasty_clock.so
+check-tool: $(B)/aprof $(B)/check-reader $(B)/hasty_clock.so manual
 	$(Q){ $(B)/check-reader || echo "check-reader failed"; \
 	    tests/golden/run.sh $(B)/aprof || echo "golden failed"; \
-	    tests/tool/terminal.py $(B)/aprof $(B)/hasty_clock.so || echo "terminal failed"; } | tee $(B)/tool.log
+	    tests/tool/terminal.py $(B)/aprof $(B)/hasty_clock.so || echo "terminal failed"; \
+	    tests/tool/manual.py $(B) || echo "manual failed"; } | tee $(B)/tool.log
 	$(Q)awk '/[0-9]+ passed, [0-9]+ failed/ { sub(/^check-reader: /, ""); passed += $$1; failed += $$3; skipped += $$5; ran++ } \
 	    / failed$$/ && !/passed/ { bad = 1 } \
-	    END { print passed + 0 " passed, " failed + 0 " failed" (skipped ? ", " skipped " skipped" : ""); exit bad || failed || ran != 3 }' $(B)/tool.log
+	    END { print passed + 0 " passed, " failed + 0 " failed" (skipped ? ", " skipped " skipped" : ""); exit bad || failed || ran != 4 }' $(B)/tool.log
 
 # A reader meets files that someone else cut or overwrote: not one byte beyond.
 check-tool-valgrind: $(B)/aprof $(B)/check-reader
