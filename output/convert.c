@@ -11,7 +11,9 @@
 
 #include "output/conversion.h"
 #include "output/destination.h"
+#include "output/filter.h"
 #include "output/nothing.h"
+#include "output/progress.h"
 #include "output/tool.h"
 
 const char convert_help[] =
@@ -46,11 +48,15 @@ const char convert_help[] =
     "                         written to a terminal unasked); a FILE that is there is\n"
     "                         replaced when the new one is whole\n"
     "    -m, --metric METRIC  only cpu, wall, task or any other metric that was recorded\n"
-    "                         (default: all; collapsed: the first that has any, cpu before\n"
-    "                         wall)\n"
+    "                         (default: all; collapsed: the first that has any, cpu\n"
+    "                         before wall)\n"
     "    -b, --by WHAT        what a frame is: line (default), or function, whatever its\n"
     "                         line\n"
+    FILTER_HELP
+    "    -q, --quiet          no line on the terminal that says how much was read\n"
     "    -h, --help           this text\n"
+    "\n"
+    FILTER_HELP_PATTERN
     "\n"
     "EXIT STATUS\n"
     "    0  fine\n"
@@ -63,7 +69,8 @@ const char convert_help[] =
     "EXAMPLES\n"
     "    aprof convert -f pprof -o app.pb.gz && go tool pprof -http : app.pb.gz\n"
     "    aprof convert -f speedscope -o app.speedscope.json /var/spool/aprof\n"
-    "    aprof convert -f collapsed -m wall | flamegraph.pl > wall.svg\n";
+    "    aprof convert -f collapsed -m wall | flamegraph.pl > wall.svg\n"
+    "    aprof convert -f collapsed --only 'orders.*' --hide '[ready]' > orders.collapsed\n";
 
 struct format {
     const char *name;
@@ -83,6 +90,7 @@ static const struct format formats[] = {
 struct convert {
     const struct format *format;
     const char *output, *metric; /* NULL: stdout, all */
+    struct filter *filter;
     struct conversion conversion;
 };
 
@@ -140,16 +148,20 @@ static int options_parse(struct convert *convert, int argc, char **argv)
     static const struct option options[] = {
         { "format", required_argument, NULL, 'f' }, { "output", required_argument, NULL, 'o' },
         { "metric", required_argument, NULL, 'm' }, { "by", required_argument, NULL, 'b' },
-        { "help", no_argument, NULL, 'h' },         { 0 },
+        { "quiet", no_argument, NULL, 'q' },        { "help", no_argument, NULL, 'h' },
+        FILTER_OPTIONS,                             { 0 },
     };
     opterr = 0;
-    for (int option; (option = getopt_long(argc, argv, ":f:o:m:b:h", options, NULL)) != -1;) {
+    for (int option; (option = getopt_long(argc, argv, ":f:o:m:b:qh", options, NULL)) != -1;) {
         bool good = true;
         switch (option) {
         case 'f': good = format_parse(convert, optarg); break;
         case 'm': good = metric_parse(convert, optarg); break;
         case 'b': good = by_parse(convert, optarg); break;
         case 'o': convert->output = optarg; break;
+        case 'q': progress_quiet(); break;
+        case FILTER_OPTION + FILTER_ONLY:
+        case FILTER_OPTION + FILTER_HIDE: good = filter_option(convert->filter, option, optarg); break;
         case 'h': fputs(convert_help, stdout); return TOOL_FINE;
         default: return tool_option_wrong("convert", option, argv);
         }
@@ -164,6 +176,7 @@ static int options_parse(struct convert *convert, int argc, char **argv)
 static void convert_open(struct convert *convert, int count, char **paths)
 {
     struct reader *reader = reader_new();
+    reader_filter(reader, convert->filter);
     for (int at = 0; at < count; at++)
         reader_add(reader, paths[at]);
     if (!count)
@@ -179,6 +192,7 @@ static void convert_close(struct convert *convert)
     frames_free(convert->conversion.frames);
     quality_free((struct quality *)convert->conversion.quality);
     reader_free(convert->conversion.reader);
+    filter_free(convert->filter);
 }
 
 /* Those asked for that are there; one name that stands for them when no file is. The
@@ -220,9 +234,19 @@ static void write_to(FILE *stream, void *context)
     size_check(convert, stream);
 }
 
+/* Not while the output itself goes to the terminal. */
+static void reading_expect(const struct convert *convert)
+{
+    bool is_on_terminal = (!convert->output || !strcmp(convert->output, "-")) && isatty(STDOUT_FILENO);
+    for (size_t at = 0; at < convert->conversion.metrics_count && !is_on_terminal; at++)
+        progress_expect(reader_bytes(convert->conversion.reader, convert->conversion.metrics[at]));
+}
+
 static int convert_write(struct convert *convert)
 {
+    reading_expect(convert);
     bool good = destination_write(convert->output, write_to, convert);
+    progress_end();
     if (!good || reader_failures(convert->conversion.reader))
         return TOOL_UNREADABLE;
     return convert->conversion.sum ? TOOL_FINE : TOOL_NOTHING;
@@ -230,10 +254,12 @@ static int convert_write(struct convert *convert)
 
 int convert_main(int argc, char **argv)
 {
-    struct convert convert = { .conversion.by_line = true };
+    struct convert convert = { .conversion.by_line = true, .filter = filter_new() };
     int status = options_parse(&convert, argc, argv);
-    if (status >= 0)
+    if (status >= 0) {
+        filter_free(convert.filter);
         return status;
+    }
     convert_open(&convert, argc - optind, argv + optind);
     const char **metrics = metrics_of(&convert, &convert.conversion.metrics_count);
     convert.conversion.metrics = metrics;

@@ -45,8 +45,8 @@ const char flame_help[] =
     "\n"
     "OPTIONS\n"
     "    -o, --output FILE    where to (default: standard output, unless that is a\n"
-    "                         terminal); a FILE that is there is replaced when the new one\n"
-    "                         is whole\n"
+    "                         terminal); a FILE that is there is replaced when the new\n"
+    "                         one is whole\n"
     "    -m, --metric METRIC  only cpu, wall, task or any other metric that was recorded\n"
     "    -b, --by WHAT        what a box is: function (default) or line\n"
     FILTER_HELP

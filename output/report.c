@@ -67,9 +67,9 @@ const char report_help[] =
     "    -m, --metric METRIC  cpu, wall, task or any other metric that was recorded;\n"
     "                         all (default): every one\n"
     "    -n, --top N          rows of each table (default 10); 0: all\n"
-    "    -b, --by WHAT        what a row is: function (default), line, file, thread, task,\n"
-    "                         process, stack; threads and tasks by their names, where\n"
-    "                         frames [thread NAME] and [task NAME] were recorded\n"
+    "    -b, --by WHAT        what a row is: function (default), line, file, thread,\n"
+    "                         task, process, stack; threads and tasks by their names,\n"
+    "                         where frames [thread NAME] and [task NAME] were recorded\n"
     "    -w, --width COLUMNS  keeps lines so short (default: as the terminal); 0: no\n"
     "                         limit\n"
     FILTER_HELP

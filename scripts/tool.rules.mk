@@ -13,10 +13,11 @@ check-tool: $(B)/aprof $(B)/check-reader $(B)/hasty_clock.so manual
 	$(Q){ $(B)/check-reader || echo "check-reader failed"; \
 	    tests/golden/run.sh $(B)/aprof || echo "golden failed"; \
 	    tests/tool/terminal.py $(B)/aprof $(B)/hasty_clock.so || echo "terminal failed"; \
+	    tests/tool/commands.py $(B)/aprof || echo "commands failed"; \
 	    tests/tool/manual.py $(B) || echo "manual failed"; } | tee $(B)/tool.log
 	$(Q)awk '/[0-9]+ passed, [0-9]+ failed/ { sub(/^check-reader: /, ""); passed += $$1; failed += $$3; skipped += $$5; ran++ } \
 	    / failed$$/ && !/passed/ { bad = 1 } \
-	    END { print passed + 0 " passed, " failed + 0 " failed" (skipped ? ", " skipped " skipped" : ""); exit bad || failed || ran != 4 }' $(B)/tool.log
+	    END { print passed + 0 " passed, " failed + 0 " failed" (skipped ? ", " skipped " skipped" : ""); exit bad || failed || ran != 5 }' $(B)/tool.log
 
 # A reader meets files that someone else cut or overwrote: not one byte beyond.
 check-tool-valgrind: $(B)/aprof $(B)/check-reader
@@ -24,6 +25,7 @@ check-tool-valgrind: $(B)/aprof $(B)/check-reader
 	$(Q)for case in service broken metrics tasks; do \
 	    valgrind -q --error-exitcode=9 --leak-check=full $(B)/aprof report --top 0 tests/golden/$$case/spool >/dev/null && \
 	    valgrind -q --error-exitcode=9 --leak-check=full $(B)/aprof report --by stack --width 60 tests/golden/$$case/spool >/dev/null && \
+	    valgrind -q --error-exitcode=9 --leak-check=full $(B)/aprof report --only 'json.*' --only '*.py' --hide dumps tests/golden/$$case/spool >/dev/null && \
 	    valgrind -q --error-exitcode=9 --leak-check=full $(B)/aprof report --json tests/golden/$$case/spool >/dev/null && \
 	    { [ ! -s build/flame/template.html ] || valgrind -q --error-exitcode=9 --leak-check=full $(B)/aprof flame tests/golden/$$case/spool >/dev/null; } || exit 1; \
 	done

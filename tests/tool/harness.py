@@ -92,10 +92,11 @@ class Sink:
         return self.bytes.decode(errors="surrogateescape").replace("\r\n", "\n")
 
 
-def run(*words, terminals=(), columns=100, env=None, cwd=None, **kept):
-    """terminals: which of "out", "err" are one; "both": the same one, whose text is out."""
+def run(*words, terminals=(), columns=100, env=None, cwd=None, out_to=None, **kept):
+    """terminals: which of "out", "err" are one; "both": the same one, whose text is out.
+    out_to: a file that stdout is, instead."""
     sinks = {name: Sink(name in terminals or "both" in terminals, columns) for name in ("out", "err")}
-    started = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=sinks["out"].outer,
+    started = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out_to or sinks["out"].outer,
                                stderr=sinks["out" if "both" in terminals else "err"].outer, env=environment(env), cwd=cwd, **kept)
     for sink in sinks.values():
         os.close(sink.outer)
