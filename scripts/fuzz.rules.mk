@@ -16,7 +16,7 @@ FUZZ_NAMES   := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c)
 # Of the library what neither exports a name of libc nor runs at load; heap and guard are the tests' own.
 FUZZ_HELPERS := entry heap reset_coros reset_awaiters reset_codes elf
 FUZZ_SRC     := $(filter-out $(UNIT_DOORS) hooks/guard.c hooks/mem.c hooks/jemalloc_stubs.c preload/python.c,$(LIB_SRC)) \
-                $(filter-out output/aprof.c $(LIB_SRC),$(TOOL_SRC))
+                $(filter-out output/aprof.c $(PPROF_SRC) $(LIB_SRC),$(TOOL_SRC))
 
 # $(1): directory. $(2): compiler and its options. $(3): what it links with. $(4): objects that have a main.
 # fuzz_spool has mappings that may fault, and so hooks/guard.c itself.
