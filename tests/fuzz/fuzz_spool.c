@@ -276,8 +276,11 @@ static void report(uint8_t options)
     char *words[8] = {"report", "--by", by[options % 5], "--width", widths[options >> 5 & 1], options & 0x80 ? "--json" : "--top=0", directory, NULL};
     check_report(report_main, words, 7, options & 0x80);
     char *json[] = {"report", "--json", directory, moved, NULL};
-    if (options & 0x40)
+    char *chosen[] = {"report", "--json", "--by", options & 1 ? "task" : "thread", "--only=*.py", "--only=[*]", "--hide=*a*", "--hide=[t[]*", directory, NULL};
+    if (options & 0x40) {
         check_report(report_main, json, 4, true);
+        check_report(report_main, chosen, 9, true);
+    }
 }
 
 /* Against itself and what was moved away, which as a rule is nothing. */
