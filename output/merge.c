@@ -25,6 +25,7 @@
 #include "output/kind.h"
 #include "output/merged.h"
 #include "output/nothing.h"
+#include "output/progress.h"
 #include "output/quality.h"
 #include "output/reader.h"
 #include "output/spool_format.h"
@@ -47,8 +48,8 @@ const char merge_help[] =
     "\n"
     "    What it does not keep is which process or window a stack was in: report --by\n"
     "    process has one row of it, and diff takes it for one run of one window, with\n"
-    "    less known about noise. A metric that is a level (heap) is that of each process's\n"
-    "    last window. Where settings, tags and versions differ, all are named.\n"
+    "    less known about noise. A metric that is a level (heap) is that of each\n"
+    "    process's last window. Where settings, tags and versions differ, all are named.\n"
     "\n"
     "    The files of a running process are read as they are; the result does not change\n"
     "    any more.\n"
@@ -56,6 +57,7 @@ const char merge_help[] =
     "OPTIONS\n"
     "    -o, --output DIR     made (mode 0700; its files 0600), or an empty directory that\n"
     "                         is there. Nothing is ever overwritten\n"
+    "    -q, --quiet          no line on the terminal that says how much was read\n"
     "    -h, --help           this text\n"
     "\n"
     "EXIT STATUS\n"
@@ -101,12 +103,14 @@ static bool merge_failed(const char *path, int error)
 static int options_parse(struct merge *merge, int argc, char **argv)
 {
     static const struct option options[] = {
-        { "output", required_argument, NULL, 'o' }, { "help", no_argument, NULL, 'h' }, { 0 },
+        { "output", required_argument, NULL, 'o' }, { "quiet", no_argument, NULL, 'q' },
+        { "help", no_argument, NULL, 'h' },         { 0 },
     };
     opterr = 0;
-    for (int option; (option = getopt_long(argc, argv, ":o:h", options, NULL)) != -1;) {
+    for (int option; (option = getopt_long(argc, argv, ":o:qh", options, NULL)) != -1;) {
         switch (option) {
         case 'o': merge->path = optarg; break;
+        case 'q': progress_quiet(); break;
         case 'h': fputs(merge_help, stdout); return TOOL_FINE;
         default: return tool_option_wrong("merge", option, argv);
         }
@@ -339,8 +343,11 @@ static bool all_write(struct merge *merge)
 {
     const char *metric;
     bool good = ignore_write(merge);
+    for (uint32_t at = 0; (metric = reader_metric(merge->reader, at)); at++)
+        progress_expect(reader_bytes(merge->reader, metric));
     for (uint32_t at = 0; good && (metric = reader_metric(merge->reader, at)); at++)
         good = strlen(metric) > SPOOL_METRIC_MAX || metric_write(merge, metric); /* no library of ours has such a name */
+    progress_end();
     return good && metadata_write(merge) && outputs_name(merge);
 }
 
