@@ -11,12 +11,12 @@ FUZZ_SECONDS ?= 1800
 FUZZ_CC      ?= clang
 FUZZ_SAN     := -fsanitize=address,undefined -fno-sanitize-recover=all
 FUZZ_CFLAGS  := -O1 -g -std=gnu11 -fno-omit-frame-pointer -fPIC -Itests/fuzz/shim -Wno-missing-prototypes -Wno-unused-parameter
-FUZZ_LIBS    := $(TOOL_LIBS) -l:libffi_pic.a -lm -ldl -lpthread
+FUZZ_LIBS    := $(PPROF_HERE:1=-u pprof_write) $(TOOL_LIBS) -l:libffi_pic.a -lm -ldl -lpthread
 FUZZ_NAMES   := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 # Of the library what neither exports a name of libc nor runs at load; heap and guard are the tests' own.
 FUZZ_HELPERS := entry heap reset_coros reset_awaiters reset_codes elf
 FUZZ_SRC     := $(filter-out $(UNIT_DOORS) hooks/guard.c hooks/mem.c hooks/jemalloc_stubs.c preload/python.c,$(LIB_SRC)) \
-                $(filter-out output/aprof.c $(PPROF_SRC) $(LIB_SRC),$(TOOL_SRC))
+                $(filter-out output/aprof.c $(LIB_SRC),$(TOOL_SRC)) $(if $(PPROF_HERE),$(PPROF_MADE).c)
 
 # $(1): directory. $(2): compiler and its options. $(3): what it links with. $(4): objects that have a main.
 # fuzz_spool has mappings that may fault, and so hooks/guard.c itself.
@@ -26,6 +26,7 @@ $(1)/%.o: %.c
 	$$(Q)$(2) $$(CPPFLAGS) $$(FUZZ_CFLAGS) $$(FUZZ_SAN) -MMD -MP -c -o $$@ $$<
 $(1)/modules.a: $$(FUZZ_SRC:%.c=$(1)/%.o)
 	$$(Q)rm -f $$@ && $$(AR) qcs $$@ $$^
+$(if $(PPROF_HERE),$(1)/output/pprof.o: | $(PPROF_MADE).h)
 $(1)/fuzz_%: $(1)/tests/fuzz/fuzz_%.o $(4) $$(FUZZ_HELPERS:%=$(1)/tests/fuzz/%.o) $(1)/tests/fuzz/image.o $(1)/hooks/guard.o $(1)/modules.a
 	$$(Q)$(3) $$(FUZZ_SAN) -o $$@ $$(filter-out $(1)/$$(if $$(filter spool,$$*),tests/fuzz/image,hooks/guard).o,$$^) $$(FUZZ_LIBS)
 -include $$(FUZZ_SRC:%.c=$(1)/%.d) $$(FUZZ_NAMES:%=$(1)/tests/fuzz/fuzz_%.d) $$(FUZZ_HELPERS:%=$(1)/tests/fuzz/%.d) $(1)/tests/fuzz/image.d

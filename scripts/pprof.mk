@@ -8,6 +8,7 @@ PPROF_HERE  := $(shell command -v protoc-c >/dev/null && printf '\043include <pr
 PPROF_OBJ   := $(if $(PPROF_HERE),$(B)/tool/profile.pb-c.o)
 PPROF_LIBS  := $(if $(PPROF_HERE),-l:libprotobuf-c.a -lz)
 PPROF_LEFT  := $(if $(PPROF_HERE),,$(PPROF_SRC))
+CPPFLAGS    += $(if $(PPROF_HERE),-I$(dir $(PPROF_MADE)))
 
 $(PPROF_MADE).h: output/profile.proto
 	@mkdir -p $(@D)
@@ -17,4 +18,3 @@ $(B)/tool/profile.pb-c.o: $(PPROF_MADE).c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 $(B)/tool/output/pprof.o: | $(PPROF_MADE).h
-$(B)/tool/output/pprof.o $(B)/tool/profile.pb-c.o: CPPFLAGS += -I$(dir $(PPROF_MADE))

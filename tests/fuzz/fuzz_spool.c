@@ -2,8 +2,8 @@
  *
  * A spool directory that others fill: their files under our names, cut, garbled, sealed
  * and live, links and fifos; a writer whose own files they change under its hands; the
- * bound on the directory; the report of it all, as text and as JSON, and how it differs from
- * what was moved away.
+ * bound on the directory; the report of it all, as text and as JSON, how it differs from
+ * what was moved away, all of it merged, and as other programs have it.
  *
  * Input: bound, stacks, options of the report, number of files; the files, each {what it
  * is, its name, 16 bits of length, contents}; then what is done with the writer, a byte
@@ -22,8 +22,10 @@
 #include "hooks/guard.h"
 #include "hooks/log.h"
 #include "hooks/mem.h"
+#include "output/convert.h"
 #include "output/diff.h"
 #include "output/evict.h"
+#include "output/merge.h"
 #include "output/report.h"
 #include "output/spool.h"
 #include "output/tool.h"
@@ -32,7 +34,7 @@
 enum { HEAD = 4, FILES_MOST = 24, STEPS_MOST = 48, STACKS = 8, OWN_PID = 42, DESCRIPTORS = 64 };
 #define START 1700000000000000u
 
-static char directory[64], moved[72];
+static char directory[64], moved[72], merged[72];
 
 struct input {
     const uint8_t *data;
@@ -244,7 +246,9 @@ static bool is_clean(const char *text, size_t length)
     return string;
 }
 
-static void check_report(int (*run)(int argc, char **argv), char **words, int count, bool json)
+enum shape { TEXT, JSON, BINARY };
+
+static int check_report(int (*run)(int argc, char **argv), char **words, int count, enum shape shape)
 {
     FILE *out = stdout, *err = stderr;
     char *text = NULL, *said = NULL;
@@ -259,14 +263,15 @@ static void check_report(int (*run)(int argc, char **argv), char **words, int co
     stderr = err;
     FUZZ_HOLDS(status == TOOL_FINE || status == TOOL_NOTHING || status == TOOL_UNREADABLE ||
                (run == diff_main && (status == TOOL_GATE || status == TOOL_FEW || status == TOOL_USAGE)));
-    FUZZ_HOLDS(is_clean(text, length) && is_clean(said, said_length));
-    if (json && (length || run == report_main)) {
+    FUZZ_HOLDS((shape == BINARY || is_clean(text, length)) && is_clean(said, said_length));
+    if (shape == JSON && (length || run == report_main)) {
         json_t *object = json_loadb(text, length, 0, NULL);
         FUZZ_HOLDS(json_is_object(object));
         json_decref(object);
     }
     free(text);
     free(said);
+    return status;
 }
 
 static void report(uint8_t options)
@@ -274,12 +279,12 @@ static void report(uint8_t options)
     static char *const by[] = {"function", "line", "file", "process", "stack"};
     static char *const widths[] = {"40", "200"};
     char *words[8] = {"report", "--by", by[options % 5], "--width", widths[options >> 5 & 1], options & 0x80 ? "--json" : "--top=0", directory, NULL};
-    check_report(report_main, words, 7, options & 0x80);
+    check_report(report_main, words, 7, options & 0x80 ? JSON : TEXT);
     char *json[] = {"report", "--json", directory, moved, NULL};
     char *chosen[] = {"report", "--json", "--by", options & 1 ? "task" : "thread", "--only=*.py", "--only=[*]", "--hide=*a*", "--hide=[t[]*", directory, NULL};
     if (options & 0x40) {
-        check_report(report_main, json, 4, true);
-        check_report(report_main, chosen, 9, true);
+        check_report(report_main, json, 4, JSON);
+        check_report(report_main, chosen, 9, JSON);
     }
 }
 
@@ -289,9 +294,31 @@ static void compare(uint8_t options)
     static char *const as[] = {"--json", "--markdown", "--top=0", "--width=40"};
     static char *const by[] = {"function", "line", "file"};
     char *words[] = {"diff", "--metric", "all", "--by", by[options % 3], as[options >> 5 & 3], "--fail-over", "0.5", directory, "--to", directory, moved, NULL};
-    check_report(diff_main, words, options & 0x10 ? 12 : 11, false);
+    check_report(diff_main, words, options & 0x10 ? 12 : 11, TEXT);
     char *json[] = {"diff", "--json", "--fail-over=0", directory, directory, NULL};
-    check_report(diff_main, json, 5, true);
+    check_report(diff_main, json, 5, JSON);
+}
+
+static void convert(uint8_t options, char *path)
+{
+    static const struct { char *name; enum shape shape; } formats[] = {{"pprof", BINARY}, {"speedscope", JSON}, {"firefox", JSON}, {"collapsed", TEXT}};
+    static char *const by[] = {"function", "line"};
+    uint8_t at = options >> 3 & 3;
+    char *words[] = {"convert", "-f", formats[at].name, "--by", by[options & 1], "-o", "-", path, NULL};
+    check_report(convert_main, words, 8, formats[at].shape);
+}
+
+/* What was merged is read like what is sealed. */
+static void merge(uint8_t options)
+{
+    char *words[] = {"merge", "-o", merged, directory, moved, NULL}, *json[] = {"report", "--json", merged, NULL};
+    int status = check_report(merge_main, words, 5, TEXT);
+    FUZZ_HOLDS(status != TOOL_FINE || check_report(report_main, json, 3, JSON) == TOOL_FINE);
+    FUZZ_HOLDS(status != TOOL_NOTHING || access(merged, F_OK) != 0);
+    if (!access(merged, F_OK))
+        convert(options, merged);
+    clear(merged);
+    rmdir(merged);
 }
 
 /* --- the target --- */
@@ -304,6 +331,7 @@ static void start(void)
     snprintf(directory, sizeof directory - 8, "%.40s/fuzz.XXXXXX", top ? top : "/tmp");
     FUZZ_HOLDS(mkdtemp(directory));
     snprintf(moved, sizeof moved, "%s.moved", directory);
+    snprintf(merged, sizeof merged, "%s.merged", directory);
     mem_init((size_t)64 << 20);
     log_set_level(LOG_QUIET);
     guard_start(GUARD_AUTO);
@@ -330,6 +358,8 @@ void fuzz_input(const uint8_t *data, size_t size)
     write_spool(&input, (uint64_t)data[0] << 8, data[1] & 1, at);
     report(data[2]);
     compare(data[2]);
+    convert(data[2], directory);
+    merge(data[2]);
     clear(directory);
     clear(moved);
     rmdir(moved);
