@@ -39,7 +39,7 @@ def large():
 
 
 def hasty(step_us):
-    return {"TERM": "xterm", "LD_PRELOAD": HASTY, "HASTY_STEP_US": str(step_us)}
+    return {"TERM": "xterm", "LD_PRELOAD": HASTY, "HASTY_STEP_US": str(step_us), "ASAN_OPTIONS": "verify_asan_link_order=0"}
 
 
 # ---- colours and widths ---------------------------------------------------------
