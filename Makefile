@@ -42,8 +42,9 @@ CFLAGS    += $(SANITIZE)
 OUTPUT_LIB := output/spool.c output/farewell.c output/answer.c output/place.c output/live.c output/lines.c output/sealing.c output/bound.c output/evict.c output/trouble.c output/buffer.c output/metadata.c output/spool_format.c
 LIB_SRC  := $(filter-out preload/settings_main.c,$(wildcard preload/*.c)) $(wildcard hooks/*.c sampler/*.c sampler/cpython/*.c) $(wildcard $(OUTPUT_LIB))
 include scripts/pprof.mk
-TOOL_SRC := $(filter-out $(OUTPUT_LIB) $(PPROF_LEFT),$(wildcard output/*.c)) output/spool_format.c
-TOOL_LIBS := -ljansson -lm $(PPROF_LIBS)
+include scripts/top.mk
+TOOL_SRC := $(filter-out $(OUTPUT_LIB) $(PPROF_LEFT) $(TOP_LEFT),$(wildcard output/*.c)) output/spool_format.c
+TOOL_LIBS := -ljansson -lm $(PPROF_LIBS) $(TOP_LIBS)
 LIB_OBJ  := $(LIB_SRC:%.c=$(B)/lib/%.o)
 TOOL_OBJ := $(TOOL_SRC:%.c=$(B)/tool/%.o) $(B)/tool/output/template.o $(PPROF_OBJ)
 
@@ -70,6 +71,7 @@ comma := ,
 $(B)/aprof: $(TOOL_OBJ)
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(SANITIZE) -o $@ $(TOOL_OBJ) $(TOOL_LIBS)
+	$(if $(TOP_HERE),,@echo 'the screen of aprof top is left out: ncurses is missing (make setup)' >&2)
 	$(if $(PPROF_HERE),,@echo 'aprof convert -f pprof is left out: protobuf-c or zlib is missing (make setup)' >&2)
 
 clean:

@@ -15,6 +15,7 @@
 #include "output/report.h"
 #include "output/supervise.h"
 #include "output/tool.h"
+#include "output/top.h"
 
 static int help_main(int argc, char **argv);
 static int version_main(int argc, char **argv);
@@ -30,6 +31,7 @@ static const struct command commands[] = {
     { "flame", "a flame graph as one HTML file", flame_help, flame_main },
     { "diff", "which functions' shares have changed; fails if they grew (for CI)", diff_help, diff_main },
     { "convert", "a profile for pprof, speedscope, the Firefox Profiler or flamegraph.pl", convert_help, convert_main },
+    { "top", "the functions of running processes, as their time grows", top_help, top_main },
     { "dump", "where all threads and tasks of a running process are now", dump_help, dump_main },
     { "merge", "many spools, processes and windows as one", merge_help, merge_main },
     { "supervise", "runs a command, reports when it has ended (for aprof-run)", NULL, supervise_main },

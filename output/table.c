@@ -49,6 +49,11 @@ void table_share(bool colour, double part, double whole)
 
 void table_name(const struct table_names *names, const char *name, const char *place)
 {
+    table_name_on(stdout, names, name, place);
+}
+
+void table_name_on(FILE *stream, const struct table_names *names, const char *name, const char *place)
+{
     int room = names->room;
     char *place_shown = human_text(place, strlen(place), 0, true);
     int place_width = human_width(place_shown), around = *place ? 3 : 0;
@@ -63,10 +68,10 @@ void table_name(const struct table_names *names, const char *name, const char *p
         place_shown = human_text(whole, strlen(whole), room - human_width(name_shown) - around, true);
         free(whole);
     }
-    fputs(*name ? name_shown : "\"\"", stdout);
+    fputs(*name ? name_shown : "\"\"", stream);
     if (*place_shown)
-        printf(" %s(%s)%s", human_on(names->colour, HUMAN_FAINT), place_shown, human_off(names->colour, HUMAN_FAINT));
-    putchar('\n');
+        fprintf(stream, " %s(%s)%s", human_on(names->colour, HUMAN_FAINT), place_shown, human_off(names->colour, HUMAN_FAINT));
+    putc('\n', stream);
     free(name_shown);
     free(place_shown);
 }

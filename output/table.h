@@ -8,6 +8,7 @@
 #define APROF_OUTPUT_TABLE_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
 struct table_names {
     int room;       /* columns; 0: no limit */
@@ -28,6 +29,8 @@ void table_share(bool colour, double part, double whole);
 /* "name (place)", or name alone where the place is empty, and a newline. The place
  * loses its start first, then the name the functions around it, then its end. */
 void table_name(const struct table_names *names, const char *name, const char *place);
+/* The same on a stream. */
+void table_name_on(FILE *stream, const struct table_names *names, const char *name, const char *place);
 
 /* Of an inner function without the functions around it. */
 const char *table_name_inner(const char *name);
