@@ -12,37 +12,48 @@
 #include "output/collapsed.h"
 #include "output/human.h"
 #include "output/stacks.h"
+#include "output/tool.h"
 
-static void put_text(FILE *stream, const char *text, enum collapsed_bytes bytes)
+/* One frame as it stands in a line. */
+static char *frame_make(struct frame_text text, enum collapsed_bytes bytes)
 {
-    char *clean = bytes == COLLAPSED_VALID ? human_text(text, strlen(text), 0, false) : NULL;
-    fputs(clean ? clean : text, stream);
-    free(clean);
+    size_t name_length = strlen(text.name), place_length = strlen(text.place);
+    char *frame = tool_alloc(name_length + place_length + sizeof " ()", 1);
+    memcpy(frame, text.name, name_length);
+    if (place_length)
+        sprintf(frame + name_length, " (%s)", text.place);
+    if (bytes == COLLAPSED_AS_THEY_ARE)
+        return frame;
+    char *clean = human_text(frame, strlen(frame), 0, false);
+    free(frame);
+    return clean;
 }
 
-static void put_frame(FILE *stream, struct frame_text text, enum collapsed_bytes bytes)
+static void put_stack(FILE *stream, const struct stacks *stacks, char *const *texts)
 {
-    put_text(stream, text.name, bytes);
-    if (!*text.place)
-        return;
-    fputs(" (", stream);
-    put_text(stream, text.place, bytes);
-    putc(')', stream);
+    for (size_t at = 0; at < stacks->depth; at++) {
+        if (at)
+            putc_unlocked(';', stream);
+        fputs_unlocked(texts[stacks->frames[at]], stream);
+    }
+    fprintf(stream, " %" PRIu64 "\n", stacks->count);
 }
 
 uint64_t collapsed_put(FILE *stream, const struct trie *trie, const struct frames *frames, enum collapsed_bytes bytes)
 {
+    uint32_t count = frames_count(frames);
+    char **texts = tool_alloc(count, sizeof *texts); /* a frame is in many stacks */
     struct stacks stacks;
     uint64_t lines = 0;
+    for (uint32_t frame = 0; frame < count; frame++)
+        texts[frame] = frame_make(frames_text(frames, frame), bytes);
     stacks_open(&stacks, trie, frames);
-    for (; stacks_next(&stacks); lines++) {
-        for (size_t at = 0; at < stacks.depth; at++) {
-            fputs(at ? ";" : "", stream);
-            put_frame(stream, frames_text(frames, stacks.frames[at]), bytes);
-        }
-        fprintf(stream, " %" PRIu64 "\n", stacks.count);
-    }
+    for (; stacks_next(&stacks); lines++)
+        put_stack(stream, &stacks, texts);
     stacks_close(&stacks);
+    for (uint32_t frame = 0; frame < count; frame++)
+        free(texts[frame]);
+    free(texts);
     return lines;
 }
 
