@@ -28,7 +28,7 @@ COLUMNS = 84
 FINE, GATE, USAGE, NOTHING, UNREADABLE, FEW = range(6)
 STATUSES = {str(status) for status in range(6)}
 OF_THEMSELVES = {"supervise", "help", "version"}  # they read no spool
-OF_PROCESSES = {"top", "dump"}  # ... or look at what runs: only their help and options are tried here
+OF_PROCESSES = {"top": ["--once"], "dump": []}  # ... or look at what runs in a directory; with what they tell it to a pipe
 
 
 def called(*before, after=(), to=None):
@@ -341,6 +341,17 @@ def what_cannot_be_written_is_said():
         same(result.status, UNREADABLE, "aprof %s: exit status" % name)
         need("written" in result.err or "No such file" in result.err, "aprof %s: %s", name, result.err)
     each_reader(check)
+
+
+@test
+def where_no_process_is():
+    nowhere, empty = os.path.join(WORK, "nowhere"), os.path.join(WORK, "nobody")
+    os.makedirs(empty)
+    for name, words in OF_PROCESSES.items():
+        for path, status, said in ((nowhere, UNREADABLE, "No such file or directory"), (__file__, UNREADABLE, "Not a directory"), (empty, NOTHING, "")):
+            result = aprof(name, *words, path)
+            same((result.status, result.out), (status, ""), "aprof %s %s" % (name, path))
+            need(path in result.err and said in result.err and len(result.err.splitlines()) == 1, "aprof %s: %s", name, result.err)
 
 
 # ---- filters --------------------------------------------------------------------
