@@ -37,7 +37,8 @@ enum {
     BLIND_MOST = 10,      /* ticks that a dump waits for the next CPU tick of threads that were not found anywhere yet, ... */
     BLIND_US = 2000,      /* ... if looking at all threads takes no more */
     DUMP_SHARE = 100,     /* after a dump there is none until so many times its CPU have passed */
-    IDLE_CPU_US = 200     /* CPU of the application between two ticks that still counts as standing still */
+    IDLE_CPU_US = 200,    /* CPU of the application between two ticks that still counts as standing still */
+    REST_CPU_NS = 2000    /* ... that the two clocks may seem to differ by though nobody ran: a thread that wakes uses more */
 };
 
 /* What outlives a pause of the thread, but not a fork. */
@@ -62,6 +63,9 @@ static struct {
     uint64_t sealed_for_exec_ns;   /* 0: never. The image is still the same, so that exec failed */
     uint64_t window_end_ns;        /* when the open window is to be sealed */
     uint64_t process_cpu, own_cpu; /* at the last tick */
+    bool may_rest;                 /* the last tick but those that were left out found nobody running */
+    uint64_t rest_cpu;             /* CPU of the application before that tick */
+    uint64_t rested_ns;            /* the last tick that was left out since; 0: none was */
     uint64_t window_process_cpu, window_own_cpu, own_cpu_before; /* at the window's start; of earlier threads of ours */
     uint64_t random;
     bool had_sample, over, stopped /* the runtime ends: reading has stopped */, precise_known, precise, paused, unjoined, own_table;
@@ -265,10 +269,61 @@ static void end_window(const char *reason, enum after after)
 
 /* --- ticks --- */
 
+static struct budget_spent spent_so_far(void)
+{
+    const struct counters *counters = &loop.window.counters;
+    return (struct budget_spent){.process = clock_process(), .sampler = own_cpu(),
+                                 .tasks = loop.tasks_cpu_before + counters->task_cpu_ns,
+                                 .handlers = loop.handlers_before + counters->handler_ns};
+}
+
+/* A process that is killed within its first second leaves figures that are true. */
+static uint64_t describing_interval(uint64_t now)
+{
+    return now - loop.sampling_ns < SECOND ? SECOND / 10 : SECOND;
+}
+
+/* --- ticks that are left out ---
+ *
+ * Where a tick found that each thread stands, the next one reads two clocks: if the
+ * application has used no CPU since, nothing can be otherwise, and that was the tick.
+ * What passed is booked, to the moment of the last one left out, when something is
+ * done again: so sums and shares are what they would be, and a wake-up that finds
+ * nothing costs a third. Once a second a tick is taken all the same. */
+
+static uint64_t application_cpu(const struct budget_spent *spent)
+{
+    return spent->process - spent->sampler;
+}
+
+static bool is_at_rest(uint64_t now, const struct budget_spent *spent)
+{
+    return loop.may_rest && !loop.stopped && (int64_t)(application_cpu(spent) - loop.rest_cpu) < REST_CPU_NS && now < loop.window_end_ns &&
+           now - loop.described_ns < describing_interval(now) && !loop.dump_asked;
+}
+
+static void rest(uint64_t now)
+{
+    watch_rest(loop.watch, &loop.window);
+    tasks_rest(loop.tasks, &loop.window);
+    loop.rested_ns = now;
+}
+
+static void end_rest(void)
+{
+    loop.may_rest = false;
+    if (!loop.rested_ns)
+        return;
+    watch_rest_until(loop.watch, &loop.stacks, &loop.book, &loop.window, loop.rested_ns);
+    tasks_rest_until(loop.tasks, loop.rested_ns);
+    loop.rested_ns = 0;
+}
+
 /* must: also all tasks, however short ago they were read. */
 static void tick_once(bool must)
 {
     const struct tasks_thread *threads;
+    end_rest();
     guard_recheck();
     uint32_t count = watch_list(loop.watch, &threads);
     if (!loop.stopped)
@@ -291,14 +346,6 @@ static uint64_t jittered(uint64_t interval)
     return interval - span / 2 + (span ? next_random() % span : 0);
 }
 
-static struct budget_spent spent_so_far(void)
-{
-    const struct counters *counters = &loop.window.counters;
-    return (struct budget_spent){.process = clock_process(), .sampler = own_cpu(),
-                                 .tasks = loop.tasks_cpu_before + counters->task_cpu_ns,
-                                 .handlers = loop.handlers_before + counters->handler_ns};
-}
-
 static void keep_to_budget(const struct budget_spent *spent)
 {
     if (budget_review(&loop.budget, clock_now(), spent, &loop.window.counters.budget))
@@ -307,14 +354,13 @@ static void keep_to_budget(const struct budget_spent *spent)
 
 /* While the application uses no CPU, an eighth longer after each tick, up to the
  * minimum rate; at what the budget allows again as soon as it does. */
-static void back_off(void)
+static void back_off(const struct budget_spent *spent)
 {
-    struct budget_spent spent = spent_so_far();
-    uint64_t used = (spent.process - loop.process_cpu) - (spent.sampler - loop.own_cpu);
+    uint64_t used = (spent->process - loop.process_cpu) - (spent->sampler - loop.own_cpu);
     bool idle = (int64_t)used < IDLE_CPU_US * 1000;
-    loop.process_cpu = spent.process;
-    loop.own_cpu = spent.sampler;
-    keep_to_budget(&spent);
+    loop.process_cpu = spent->process;
+    loop.own_cpu = spent->sampler;
+    keep_to_budget(spent);
     uint64_t shortest = budget_interval(&loop.budget), longest = SECOND / options.min_rate;
     uint64_t later = loop.interval_ns + loop.interval_ns / SLOWER;
     loop.interval_ns = idle && later > shortest ? later : shortest;
@@ -330,12 +376,6 @@ static void count_tick(uint64_t now)
     loop.window.counters.ticks_due += 1 + missed;
     loop.window.counters.ticks_taken++;
     loop.window.counters.ticks_missed += missed;
-}
-
-/* A process that is killed within its first second leaves figures that are true. */
-static uint64_t describing_interval(uint64_t now)
-{
-    return now - loop.sampling_ns < SECOND ? SECOND / 10 : SECOND;
 }
 
 static void store(void)
@@ -393,14 +433,29 @@ static void dump_now(void)
     dump_free(&dump);
 }
 
+/* spent: before it. */
+static void take_whole_tick(uint64_t now, struct budget_spent *spent)
+{
+    loop.rest_cpu = application_cpu(spent);
+    tick_once(false);
+    loop.may_rest = !loop.stopped && watch_is_at_rest(loop.watch) && tasks_are_at_rest(loop.tasks) && !tasks_in_haste(loop.tasks, now);
+    if (loop.dump_asked && !loop.stopped && now >= loop.dump_after_ns) {
+        loop.may_rest = false;
+        dump_now();
+    }
+    store();
+    *spent = spent_so_far();
+}
+
 static void take_tick(uint64_t now)
 {
+    struct budget_spent spent = spent_so_far();
     count_tick(now);
-    tick_once(false);
-    if (loop.dump_asked && !loop.stopped && now >= loop.dump_after_ns)
-        dump_now();
-    store();
-    back_off();
+    if (is_at_rest(now, &spent))
+        rest(now);
+    else
+        take_whole_tick(now, &spent);
+    back_off(&spent);
     loop.due_ns = clock_now() + (tasks_in_haste(loop.tasks, now) ? HASTE_MS * MS : jittered(loop.interval_ns));
     if (now >= loop.window_end_ns)
         end_window("window", NEXT_WINDOW);

@@ -93,6 +93,7 @@ struct tasks {
     struct shape shape[SHAPES];
     uint64_t clocks, threads; /* sum of the threads' CPU clocks at the last full tick, and how many there were */
     bool repeatable;
+    bool at_rest;            /* the last tick was a repeat */
     bool before_known;       /* `still` has all leaves of the last tick, but for those that carry their time */
 };
 
@@ -852,6 +853,11 @@ static void add_all_time(struct tasks *tasks, struct window *window, uint64_t no
     end_run(tasks);
 }
 
+static bool is_recording(const struct tasks *tasks)
+{
+    return tasks->options.metric && asyncios_any();
+}
+
 /* Whether no thread has run since before the last full tick began. */
 static bool nothing_ran(struct tasks *tasks, const struct tasks_thread *threads, uint32_t count)
 {
@@ -873,11 +879,33 @@ static void go_on(struct tasks *tasks, uint64_t until)
     tasks->last_ns = until;
 }
 
+static void count_repeat(const struct tasks *tasks, struct window *window)
+{
+    window->counters.samples += tasks->leaves;
+    window->counters.task_repeats++;
+}
+
 static void repeat(struct tasks *tasks, struct window *window, uint64_t now)
 {
     go_on(tasks, now);
-    window->counters.samples += tasks->leaves;
-    window->counters.task_repeats++;
+    count_repeat(tasks, window);
+}
+
+bool tasks_are_at_rest(const struct tasks *tasks)
+{
+    return !is_recording(tasks) || (tasks->at_rest && tasks->repeatable);
+}
+
+void tasks_rest(const struct tasks *tasks, struct window *window)
+{
+    if (is_recording(tasks))
+        count_repeat(tasks, window);
+}
+
+void tasks_rest_until(struct tasks *tasks, uint64_t until_ns)
+{
+    if (is_recording(tasks))
+        go_on(tasks, until_ns);
 }
 
 static void count_losses(struct tasks *tasks, struct window *window)
@@ -941,7 +969,7 @@ static void read_all(struct tasks *tasks, const struct tasks_thread *threads, ui
 void tasks_tick(struct tasks *tasks, const struct tasks_thread *threads, uint32_t count, struct stacks *stacks, struct window *window,
                 uint64_t now, bool must)
 {
-    if (!tasks->options.metric || !asyncios_any()) {
+    if (!is_recording(tasks)) {
         tasks->last_ns = now;
         tasks->stills = 0;
         tasks->repeatable = tasks->before_known = false;
@@ -949,7 +977,8 @@ void tasks_tick(struct tasks *tasks, const struct tasks_thread *threads, uint32_
     }
     tasks->stacks = stacks;
     look_at_loops(tasks, threads, count);
-    if (nothing_ran(tasks, threads, count))
+    tasks->at_rest = nothing_ran(tasks, threads, count);
+    if (tasks->at_rest)
         repeat(tasks, window, now);
     else if (must || now >= tasks->due_ns)
         read_all(tasks, threads, count, window, now);

@@ -76,6 +76,7 @@ struct watch {
     struct watch_options options;
     uint64_t since_ns, tick;
     bool reading;
+    bool at_rest;              /* as watch_is_at_rest() says */
     int sum_timer;          /* keeps the sum of all threads' CPU time; -1: none */
     bool sum_refused;
     bool ticks_arrive;      /* the handler of CPU ticks is the kernel's */
@@ -517,7 +518,7 @@ static void drain(const struct look *look, struct watched *watched, bool final)
 
 /* --- reading from outside --- */
 
-static void wait_in(const struct look *look, struct watched *watched, profile_stack stack)
+static void give_wait(const struct look *look, struct watched *watched, profile_stack stack)
 {
     profile_stack before = watched->stood ? watched->stood_in : stack;
     int64_t waiting = watched->account.waiting_ns;
@@ -528,6 +529,11 @@ static void wait_in(const struct look *look, struct watched *watched, profile_st
     account_wait_between(&watched->account, look->book, before, stack);
     watched->stood = true;
     watched->stood_in = stack;
+}
+
+static void wait_in(const struct look *look, struct watched *watched, profile_stack stack)
+{
+    give_wait(look, watched, stack);
     sampled(look, 0);
 }
 
@@ -1058,6 +1064,15 @@ static struct look look_begin(struct watch *watch, struct stacks *stacks, struct
     return look;
 }
 
+/* A whole tick saw them all stand. */
+static bool all_stand(const struct watch *watch)
+{
+    for (uint32_t i = 0; i < watch->draw.count; i++)
+        if (!watch->by_record[watch->draw.order[i]]->last_stands)
+            return false;
+    return true;
+}
+
 void watch_tick(struct watch *watch, struct stacks *stacks, struct account_book *book, struct window *window)
 {
     struct look look = look_begin(watch, stacks, book, window);
@@ -1073,9 +1088,33 @@ void watch_tick(struct watch *watch, struct stacks *stacks, struct account_book 
     uint32_t count = watch->draw.count, looked = look_at_drawn(&look);
     if (looked < count && !at_rest)
         watch->unproven++;
+    watch->at_rest = at_rest && looked == count && all_stand(watch);
     count_looks(&window->counters, count, looked);
     if (count > window->counters.threads_peak)
         window->counters.threads_peak = count;
+}
+
+/* --- ticks that are not needed --- */
+
+bool watch_is_at_rest(const struct watch *watch)
+{
+    return watch->at_rest;
+}
+
+void watch_rest(const struct watch *watch, struct window *window)
+{
+    window->counters.samples += watch->draw.count;
+    count_looks(&window->counters, watch->draw.count, watch->draw.count);
+}
+
+void watch_rest_until(struct watch *watch, struct stacks *stacks, struct account_book *book, struct window *window, uint64_t until_ns)
+{
+    struct look look = {.watch = watch, .stacks = stacks, .book = book, .window = window, .now = until_ns};
+    for (uint32_t i = 0; i < watch->draw.count; i++) {
+        struct watched *watched = watch->by_record[watch->draw.order[i]];
+        account_look(&watched->account, until_ns, watched->account.looked_cpu);
+        give_wait(&look, watched, watched->last);
+    }
 }
 
 /* --- a dump --- */
@@ -1189,6 +1228,7 @@ void watch_dump(struct watch *watch, struct stacks *stacks, struct dump *dump)
 
 void watch_stop_reading(struct watch *watch)
 {
+    watch->at_rest = false;
     watch->reading = false;
 }
 
@@ -1209,6 +1249,7 @@ void watch_settle(struct watch *watch, struct stacks *stacks, struct account_boo
 
 void watch_forget_stacks(struct watch *watch)
 {
+    watch->at_rest = false;
     crowd_clear(&watch->crowd);
     for (uint32_t i = 0; i < watch->draw.count; i++) {
         struct watched *watched = watch->by_record[watch->draw.order[i]];

@@ -104,6 +104,23 @@ def kill_at_random(python, long):
     return "%d kills, at most %.0f ms lost" % (started, 1e3 * worst)
 
 
+def kill_at_rest(python, long):
+    """kill -9 of a program in which nothing runs: ticks are left out there, and what they would have shown is booked each second."""
+    code = "import time\ndef stand():\n    print('there', flush=True)\n    time.sleep(600)\nstand()\n"
+    run = h.Run(["-c", code], "kill-at-rest", python=python)
+    need(run.popen.stdout.readline() == b"there\n", "it did not begin")
+    began = time.time()
+    time.sleep(3.5)
+    ended = time.time()
+    os.kill(run.popen.pid, signal.SIGKILL)
+    result = run.finish()
+    process = h.Spool(result.spool, strict=False).one()
+    stood = h.total_where(list(process.stacks("wall")), lambda f: any(x.name == "stand" for x in f)) / 1e6
+    need(stood <= ended - began + 0.1, "%.2f s of %.2f", stood, ended - began)
+    need(stood >= ended - began - 1 - 2 * LAST, "%.2f s of %.2f", stood, ended - began)
+    return "%.2f of %.2f s" % (stood, ended - began)
+
+
 def wait_for_account(path):
     end = time.monotonic() + 30
     while time.monotonic() < end:
@@ -230,6 +247,7 @@ TESTS = [
     ("another-root", another_root, True),
     ("end-exec", exec_of_itself, False),
     ("kill-9", kill_at_random, False),
+    ("kill-at-rest", kill_at_rest, True),
     ("read-live", read_while_it_runs, True),
     ("bytes-50MB", fifty_megabytes, True),
     ("bytes-stdin", stdin_to_stdout, True),

@@ -611,6 +611,11 @@ static void gil_taken_by(uintptr_t state)
     fake_place(&gil);
 }
 
+static void wake_up(int signal)
+{
+    (void)signal;
+}
+
 /* Nobody says that nothing ran while it does not know. */
 START_TEST(clocks_add_up_to_what_they_did_only_if_nobody_ran)
 {
@@ -640,6 +645,57 @@ START_TEST(clocks_add_up_to_what_they_did_only_if_nobody_ran)
     before = sum_of_clocks();
     tick();
     ck_assert_uint_gt(sum_of_clocks(), before);
+}
+END_TEST
+
+/* Until one of them runs, ticks may be left out; all of the time is booked where they stand. */
+START_TEST(while_all_stand_no_tick_is_needed)
+{
+    signal(SIGUSR1, wake_up);
+    uint64_t first = clock_now();
+    begin_many(5, 0);
+    ck_assert(!watch_is_at_rest(watch));
+    gil_taken_by(STATE(2));
+    for (int i = 0; i < 3; i++)
+        tick();
+    ck_assert(watch_is_at_rest(watch));
+    uint64_t looks = window.counters.thread_reads, samples = window.counters.samples, wall = wall_of_number(3);
+    uint64_t began = ticked.after;
+    usleep(20000);
+    watch_rest(watch, &window);
+    watch_rest(watch, &window);
+    ck_assert_uint_eq(window.counters.thread_reads, looks + 10);
+    ck_assert_uint_eq(window.counters.samples, samples + 10);
+    ck_assert_uint_eq(wall_of_number(3), wall);
+    uint64_t until = clock_now();
+    watch_rest_until(watch, &stacks, &book, &window, until);
+    ck_assert_uint_ge(wall_of_number(3) - wall + ROUNDING, until - began);
+    ck_assert_uint_eq(window.counters.samples, samples + 10);
+    tick();
+    ck_assert(watch_is_at_rest(watch));
+    settle();
+    ck_assert_uint_le(wall_of_number(3), ticked.after - first);
+    ck_assert_int_eq(tgkill(getpid(), tid_of[2], SIGUSR1), 0);
+    usleep(2000);
+    tick();
+    ck_assert(!watch_is_at_rest(watch));
+    for (int i = 0; i < 3; i++)
+        tick();
+    ck_assert(watch_is_at_rest(watch));
+    watch_forget_stacks(watch);
+    ck_assert(!watch_is_at_rest(watch));
+}
+END_TEST
+
+/* Nor where not all are looked at, or one is not known to stand. */
+START_TEST(no_tick_is_left_out_while_one_is_not_known_to_stand)
+{
+    begin_many(5, 4);
+    gil_taken_by(STATE(2));
+    for (int i = 0; i < 8; i++) {
+        tick();
+        ck_assert(!watch_is_at_rest(watch));
+    }
 }
 END_TEST
 
@@ -680,11 +736,6 @@ static void tick_for_all(void)
     usleep(300 * 1000);
     tick();
     ck_assert_uint_eq(window.counters.limits[LIMIT_tick_deadline], deadlines);
-}
-
-static void wake_up(int signal)
-{
-    (void)signal;
 }
 
 /* One whose state is another thread's by now is found out when it is to be read. */
@@ -995,7 +1046,8 @@ Suite *suite_watch(void)
         a_state_that_is_another_threads_by_now_is_not_read, a_life_between_two_ticks,
         a_thread_of_c_counts_from_the_first_sight_of_its_state, many_threads_come_and_go, nothing_is_read_after_the_end_of_reading,
         more_threads_than_a_tick_looks_at_come_in_turn, the_others_are_not_read, what_ends_unlooked_at_is_taken,
-        clocks_add_up_to_what_they_did_only_if_nobody_ran, of_hundreds_the_newest_are_found_at_once,
+        clocks_add_up_to_what_they_did_only_if_nobody_ran, while_all_stand_no_tick_is_needed,
+        no_tick_is_left_out_while_one_is_not_known_to_stand, of_hundreds_the_newest_are_found_at_once,
         of_hundreds_none_is_read_in_anothers_place,
         a_task_gets_the_time_of_its_thread, the_same_frames_without_a_task, overflow_has_no_twin,
         a_dump_of_a_thread_that_stands, a_dump_of_a_thread_that_runs, a_dump_of_a_thread_that_waits_with_the_gil,
