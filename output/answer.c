@@ -131,6 +131,14 @@ static void put_name(struct sheet *sheet, const struct dump *dump, struct dump_t
     put_bytes(sheet, "\n", 1);
 }
 
+static void put_age(struct sheet *sheet, uint64_t ns)
+{
+    if (ns == DUMP_NO_AGE)
+        PUT(sheet, "-\t");
+    else
+        PUT(sheet, "%lu\t", (unsigned long)(ns / 1000));
+}
+
 static void put_thread(struct sheet *sheet, const struct dump *dump, const struct dump_thread *thread)
 {
     if (!put_stack(sheet, thread->stack) || !has_room(sheet, LINE_ROOM + thread->name.length)) {
@@ -138,10 +146,7 @@ static void put_thread(struct sheet *sheet, const struct dump *dump, const struc
         return;
     }
     PUT(sheet, "thread\t%d\t%s\t%s\t", (int)thread->tid, states[thread->state], hows[thread->how]);
-    if (thread->age_ns == DUMP_NO_AGE)
-        PUT(sheet, "-\t");
-    else
-        PUT(sheet, "%lu\t", (unsigned long)(thread->age_ns / 1000));
+    put_age(sheet, thread->age_ns);
     if (thread->stack == PROFILE_ROOT)
         PUT(sheet, "-\t");
     else
@@ -160,6 +165,7 @@ static void put_task(struct sheet *sheet, const struct dump *dump, const struct 
         return;
     }
     PUT(sheet, "task\t%s\t%s\t%d\t", states[task->state], hows[task->how], (int)task->tid);
+    put_age(sheet, task->waits_ns);
     for (uint32_t i = 0; i < task->stacks; i++)
         PUT(sheet, i ? ",%u" : "%u", stacks[i]);
     PUT(sheet, task->stacks ? "\t" : "-\t");

@@ -21,7 +21,7 @@
  *   tasks       recorded | off
  *   stack       ID  FRAME;FRAME;...           before the first line that refers to it
  *   thread      TID  STATE  HOW  AGE_US  ID  NAME
- *   task        STATE  HOW  TID  ID,ID,...  NAME
+ *   task        STATE  HOW  TID  WAITS_US  ID,ID,...  NAME
  *   left        THREADS  TASKS                left out, for want of time or room
  *   end
  *

@@ -10,7 +10,8 @@
  *              threads_left,tasks_left,tasks_recorded}]
  *   threads    {tid,name,state,known_by,age_us,stack}; name, age_us, stack: null where
  *              not known
- *   tasks      {name,state,known_by,thread,stacks[]}; a task with several awaiters
+ *   tasks      {name,state,known_by,waits_us,thread,stacks[]}; waits_us: for the
+ *              same future, at least; null where not known; a task with several awaiters
  *              has a stack on each
  *   stacks     [[{name,place}]], outermost frame first; others refer to them by index
  *

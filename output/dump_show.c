@@ -107,7 +107,7 @@ static struct items items_of_tasks(const struct dumped *dumped)
         const struct dumped_task *task = &dumped->tasks[at];
         items.item[at] = (struct item){ .state = task->state, .how = task->how, .name = task->name, .count = task->stacks,
                                         .stacks = dumped->stack_of_task ? dumped->stack_of_task + task->first_stack : NULL,
-                                        .tid = task->tid, .age_us = DUMPED_NO_AGE, .order = at, .is_task = true };
+                                        .tid = task->tid, .age_us = task->age_us, .order = at, .is_task = true };
     }
     return items;
 }
@@ -160,7 +160,7 @@ static void print_ages(const struct group *group)
     if (least == DUMPED_NO_AGE)
         return;
     const char *how = group->first->how;
-    bool stood = !strcmp(how, "stood");
+    bool stood = !strcmp(how, "stood") || group->first->is_task;
     fputs(stood ? ", for " : strcmp(how, "tick") ? "; seen there " : "; its CPU tick of ", stdout);
     fputs(human_time(text, least), stdout);
     if (most != least)
@@ -345,6 +345,7 @@ static json_t *json_task(const struct dumped *dumped, const struct dumped_task *
     json_object_set_new(object, "name", json_name(task->name));
     json_object_set_new(object, "state", document_text(task->state));
     json_object_set_new(object, "known_by", document_text(task->how));
+    json_object_set_new(object, "waits_us", task->age_us == DUMPED_NO_AGE ? json_null() : document_number(task->age_us));
     json_object_set_new(object, "thread", task->tid ? document_number(task->tid) : json_null());
     json_object_set_new(object, "stacks", stacks);
     return object;

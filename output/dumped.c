@@ -50,6 +50,11 @@ static uint64_t number_of(const char *text)
     return number_parse(text, &number) ? number : 0;
 }
 
+static uint64_t age_of(const char *text)
+{
+    return strcmp(text, "-") ? number_of(text) : DUMPED_NO_AGE;
+}
+
 static const char *name_of(const char *text)
 {
     return strcmp(text, "-") ? text : "";
@@ -83,7 +88,7 @@ static void take_thread(struct dumped *dumped, const struct line *line)
     dumped->threads = tool_grow(dumped->threads, dumped->threads_count, &dumped->threads_room, sizeof *dumped->threads);
     dumped->threads[dumped->threads_count++] = (struct dumped_thread){
         .tid = number_of(line->field[1]), .state = line->field[2], .how = line->field[3],
-        .age_us = strcmp(line->field[4], "-") ? number_of(line->field[4]) : DUMPED_NO_AGE,
+        .age_us = age_of(line->field[4]),
         .ids = line->field[5], .name = name_of(line->field[6]),
     };
 }
@@ -92,7 +97,8 @@ static void take_task(struct dumped *dumped, const struct line *line)
 {
     dumped->tasks = tool_grow(dumped->tasks, dumped->tasks_count, &dumped->tasks_room, sizeof *dumped->tasks);
     dumped->tasks[dumped->tasks_count++] = (struct dumped_task){
-        .state = line->field[1], .how = line->field[2], .tid = number_of(line->field[3]), .ids = line->field[4], .name = name_of(line->field[5]),
+        .state = line->field[1], .how = line->field[2], .tid = number_of(line->field[3]), .age_us = age_of(line->field[4]),
+        .ids = line->field[5], .name = name_of(line->field[6]),
     };
 }
 
@@ -122,7 +128,7 @@ static bool take_line(struct dumped *dumped, const struct line *line)
         take_stack(dumped, line);
     else if (is(line, "thread", 7))
         take_thread(dumped, line);
-    else if (is(line, "task", 6))
+    else if (is(line, "task", 7))
         take_task(dumped, line);
     else if (is(line, "request", 2))
         dumped->request = line->field[1];

@@ -23,7 +23,7 @@ struct dumped_thread {
 };
 
 struct dumped_task {
-    uint64_t tid;                   /* 0: not known */
+    uint64_t tid, age_us;           /* tid 0: not known; age_us: how long it waits at least */
     const char *state, *how, *name;
     uint32_t first_stack, stacks;   /* in stack_of_task: indices */
     char *ids;                      /* of them, in the file */

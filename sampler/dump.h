@@ -77,6 +77,7 @@ struct dump_thread {
 struct dump_task {
     uint8_t state, how;
     pid_t tid;           /* of the thread whose loop it belongs to; 0: not known */
+    uint64_t waits_ns;   /* for the same future, at least; DUMP_NO_AGE: not known */
     uint32_t first_stack, stacks; /* in dump.stack: one for each of its awaiters */
     struct dump_text name;
 };

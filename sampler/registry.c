@@ -55,6 +55,14 @@ struct seen {
     uint8_t asyncio;
 };
 
+/* Since when a task is known to wait for this future, and for no other that died there
+ * and was made anew meanwhile. Apart from what ticks read: written when it is laid to rest. */
+struct since {
+    uintptr_t future; /* 0: not known */
+    uint64_t ns;
+    uint32_t deaths;  /* births_future_deaths() from then on */
+};
+
 struct group {
     uint32_t first, count;
 };
@@ -71,9 +79,11 @@ struct registry {
     const struct py_target *target;
     struct registered *tasks;
     struct seen *seen;
+    struct since *since;
     uint32_t *active;            /* indices */
     uint32_t actives;
-    uint32_t count, room;        /* of tasks, seen and active */
+    uint32_t count, room;        /* of tasks, seen, since and active */
+    uint64_t now;
     struct group *group;
     struct awaiters_lead *lead_of; /* a group */
     uint32_t groups_room, leads_room;
@@ -128,6 +138,7 @@ void registry_free(struct registry *registry)
     }
     mem_free(registry->tasks);
     mem_free(registry->seen);
+    mem_free(registry->since);
     mem_free(registry->active);
     mem_free(registry->group);
     mem_free(registry->lead_of);
@@ -300,8 +311,10 @@ void registry_allow_rest(struct registry *registry, uint8_t asyncio, bool allowe
     uint32_t bit = 1u << asyncio;
     if (!allowed && registry->may_rest & bit)
         for (uint32_t i = 0; i < registry->count; i++)
-            if (registry->seen[i].asyncio == asyncio)
+            if (registry->seen[i].asyncio == asyncio) {
                 registry_wake(registry, i);
+                registry->since[i].future = 0;
+            }
     registry->may_rest = (registry->may_rest & ~bit) | (allowed ? bit : 0);
 }
 
@@ -339,13 +352,14 @@ uint64_t registry_skipped(const struct registry *registry)
     return registry->skipped;
 }
 
-/* Of three arrays, for one task more. */
+/* Of four arrays, for one task more. */
 static bool grow_tasks(struct registry *registry)
 {
-    uint32_t seen = registry->room, active = registry->room, room = registry->room;
+    uint32_t seen = registry->room, active = registry->room, room = registry->room, since = registry->room;
     if (registry->count < registry->room)
         return true;
     if (!grow((void **)&registry->seen, &seen, registry->count + 1, sizeof *registry->seen) ||
+        !grow((void **)&registry->since, &since, registry->count + 1, sizeof *registry->since) ||
         !grow((void **)&registry->active, &active, registry->count + 1, sizeof *registry->active) ||
         !grow((void **)&registry->tasks, &room, registry->count + 1, sizeof *registry->tasks))
         return false;
@@ -369,6 +383,7 @@ uint32_t registry_add(struct registry *registry, uintptr_t task, uint8_t asyncio
     index = registry->count++;
     registry->tasks[index] = (struct registered){.task = task, .asyncio = asyncio, .order = registry->order++};
     registry->seen[index] = (struct seen){.wait.task = task, .asyncio = asyncio};
+    registry->since[index].future = 0;
     become_active(registry, index);
     put_into(registry, registry->by_task, task, index);
     note_slots(registry, 1, 0);
@@ -448,6 +463,7 @@ static void take_birth(struct registry *registry, const struct birth *birth, uin
     task->status = (uint8_t)status;
     task->edges = 0;
     registry->seen[index].wait.future = 0;
+    registry->since[index].future = 0;
     note_coro_of_birth(registry, index);
 }
 
@@ -511,11 +527,12 @@ static void shrink_array(void **array, uint32_t *room, uint32_t most, size_t siz
 /* After a burst of tasks their memory is given back. */
 static void shrink(struct registry *registry)
 {
-    uint32_t room = registry->room / 4, seen = registry->room, active = registry->room;
+    uint32_t room = registry->room / 4, seen = registry->room, active = registry->room, since = registry->room;
     if (registry->room <= SHRINK_FROM || registry->count * 8 > registry->room)
         return;
     shrink_array((void **)&registry->tasks, &registry->room, room, sizeof *registry->tasks);
     shrink_array((void **)&registry->seen, &seen, registry->room, sizeof *registry->seen);
+    shrink_array((void **)&registry->since, &since, registry->room, sizeof *registry->since);
     shrink_array((void **)&registry->active, &active, registry->room, sizeof *registry->active);
     shrink_array((void **)&registry->link, &registry->links_room, room, sizeof *registry->link);
     shrink_array((void **)&registry->edge, &registry->edges_room, room, sizeof *registry->edge);
@@ -534,6 +551,7 @@ static void move_last_to(struct registry *registry, uint32_t index)
         return;
     *task = registry->tasks[last];
     registry->seen[index] = registry->seen[last];
+    registry->since[index] = registry->since[last];
     uint32_t group = registry->seen[index].group;
     if (!group) {
         registry->active[task->at] = index;
@@ -948,6 +966,15 @@ static struct look begin_look(const struct registry *registry, uint32_t index)
     return (struct look){births_number(), future ? births_future_deaths(future) : 0};
 }
 
+/* From now on, unless it was known before. */
+static void note_wait(struct registry *registry, uint32_t index, uint32_t deaths)
+{
+    struct since *since = &registry->since[index];
+    uintptr_t future = registry->seen[index].wait.future;
+    if (since->future != future || since->deaths != deaths)
+        *since = (struct since){future, registry->now, deaths};
+}
+
 /* Without its edges, if it rests and is as it was. */
 static void take_glance(struct registry *registry, uint32_t index, uint64_t glance, const struct look *look)
 {
@@ -960,6 +987,8 @@ static void take_glance(struct registry *registry, uint32_t index, uint64_t glan
         return;
     }
     seen->round = registry->round;
+    if (seen->group && seen->deaths != look->deaths)
+        note_wait(registry, index, look->deaths);
     seen->deaths = look->deaths;
     task->unchanged = true;
     if (!seen->group)
@@ -1136,7 +1165,22 @@ bool registry_rest(struct registry *registry, uint32_t index, const struct rest_
     link_at_rest(registry, index, group);
     registry->group[group].count++;
     registry->seen[index].group = group;
+    note_wait(registry, index, registry->seen[index].deaths);
     return true;
+}
+
+void registry_set_time(struct registry *registry, uint64_t now)
+{
+    registry->now = now;
+}
+
+bool registry_waits_since(const struct registry *registry, uint32_t index, uint64_t *ns)
+{
+    const struct registered *task = &registry->tasks[index];
+    const struct since *since = &registry->since[index];
+    *ns = since->ns;
+    return task->status == TASK_WAITING && since->future && since->future == task->waiter && has_asyncio(registry, &registry->seen[index]) &&
+           births_future_deaths(since->future) == since->deaths;
 }
 
 bool registry_need_links(struct registry *registry, uint32_t index)

@@ -181,6 +181,11 @@ bool registry_may_rest(struct registry *registry, uint32_t index, struct rest_ke
  * memory. */
 bool registry_rest(struct registry *registry, uint32_t index, const struct rest_key *key, uint32_t group);
 void registry_wake(struct registry *registry, uint32_t index);
+/* The time of what is laid to rest from now on. */
+void registry_set_time(struct registry *registry, uint64_t now);
+/* Whether a task that was read in this round waits for the same future since that moment at
+ * least: known of those that rested, also when they were woken since. */
+bool registry_waits_since(const struct registry *registry, uint32_t index, uint64_t *ns);
 uint32_t registry_resting(const struct registry *registry, uint32_t group);    /* how many */
 uint32_t registry_first_at_rest(const struct registry *registry, uint32_t group); /* NO_TASK: nobody */
 /* Of those that rest this part of all, in turn, is glanced at in the coming round. */

@@ -289,6 +289,7 @@ static void take_births(struct tasks *tasks)
 void tasks_prepare(struct tasks *tasks, const struct tasks_thread *threads, uint32_t count, struct stacks *stacks, uint64_t now)
 {
     tasks->stacks = stacks;
+    registry_set_time(tasks->registry, now);
     look_at_interpreters(tasks, threads, count, now);
     take_births(tasks);
     registry_begin_round(tasks->registry);
@@ -1058,12 +1059,13 @@ static bool dump_stacks(struct tasks *tasks, uint32_t index, profile_stack *stac
 }
 
 /* second: it may be looked at once more, for itself. */
-static void dump_one(struct tasks *tasks, uint32_t index, struct dump *dump, bool second)
+static void dump_one(struct tasks *tasks, uint32_t index, struct dump *dump, uint64_t now, bool second)
 {
     profile_stack stacks[LINEAGE_BASES];
     struct registered *task = registry_at(tasks->registry, index);
-    struct dump_task entry = {.state = (uint8_t)dump_state_of(tasks, task), .how = DUMP_UNKNOWN};
+    struct dump_task entry = {.state = (uint8_t)dump_state_of(tasks, task), .how = DUMP_UNKNOWN, .waits_ns = DUMP_NO_AGE};
     uint32_t count = 0;
+    uint64_t since;
     if (task->status == TASK_GONE || task->status == TASK_UNBORN)
         return;
     bool stands = entry.state != DUMP_RUNNING && entry.state != DUMP_CHANGED;
@@ -1080,13 +1082,15 @@ static void dump_one(struct tasks *tasks, uint32_t index, struct dump *dump, boo
         entry.state = DUMP_CHANGED;
         count = 0;
     }
+    if (entry.state == DUMP_WAITING && registry_waits_since(tasks->registry, index, &since) && now > since)
+        entry.waits_ns = now - since;
     const struct running_loop *loop = loop_of(tasks, task->loop);
     entry.tid = loop ? dump_tid_of(dump, loop->tstate) : 0;
     entry.name = dump_name(tasks, task, dump);
     dump_add_task(dump, &entry, stacks, entry.how == DUMP_UNKNOWN ? 0 : count);
 }
 
-static void dump_second(struct tasks *tasks, uintptr_t address, struct dump *dump)
+static void dump_second(struct tasks *tasks, uintptr_t address, struct dump *dump, uint64_t now)
 {
     const struct base *bases;
     take_births(tasks);
@@ -1100,7 +1104,7 @@ static void dump_second(struct tasks *tasks, uintptr_t address, struct dump *dum
         registry_check_aggregate(tasks->registry, index);
     lineage_of(tasks->lineage, index, &bases);
     lineage_prove(tasks->lineage);
-    dump_one(tasks, index, dump, false);
+    dump_one(tasks, index, dump, now, false);
 }
 
 static void dump_round(struct tasks *tasks, const struct tasks_thread *threads, uint32_t count, struct dump *dump, uint64_t now)
@@ -1117,7 +1121,7 @@ static void dump_round(struct tasks *tasks, const struct tasks_thread *threads, 
             dump->tasks_left += registry_actives(tasks->registry) - i;
             return;
         }
-        dump_one(tasks, registry_active(tasks->registry, i), dump, true);
+        dump_one(tasks, registry_active(tasks->registry, i), dump, now, true);
     }
 }
 
@@ -1132,7 +1136,7 @@ void tasks_dump(struct tasks *tasks, const struct tasks_thread *threads, uint32_
     look_at_loops(tasks, threads, count);
     dump_round(tasks, threads, count, dump, now);
     for (uint32_t i = 0; i < tasks->seconds && !dump_is_stopped(dump); i++)
-        dump_second(tasks, tasks->second[i].task, dump);
+        dump_second(tasks, tasks->second[i].task, dump, now);
     tasks->seconds = 0;
 }
 

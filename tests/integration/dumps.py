@@ -127,9 +127,24 @@ def tasks(python, long):
             need(task["state"] == state and task["known_by"] == "read", "%s is %s, known by %s", name, task["state"], task["known_by"])
             need(shown == sorted(stacks), "%s stands on %s, found on %s", name, stacks, shown)
             need(task["thread"] == truth["main"], "%s is of thread %s", name, task["thread"])
+            need(task["waits_us"] is None or task["state"] == "waiting", "%s waits: %s", name, task)
+        check_waits(truth, spool)
         status, text, err = ask("--dir", spool, truth["pid"])
         need(status == 0 and "201 tasks, waiting" in text and "gathered\\x3b" in text, "as text: %d %s", status, text[:500])
         return "%d tasks" % len(found)
+
+
+def check_waits(truth, spool):
+    """Those that wait for nothing but a future do so for longer and longer, a dump between or not, and no longer than they live."""
+    ages = []
+    for _ in range(3):
+        process = dump(truth, spool)
+        ages.append((process["at_us"], {task["name"]: task["waits_us"] for task in process["tasks"] if task["name"].startswith("gathered")}))
+    known = [name for name in ages[0][1] if ages[1][1][name] is not None and ages[2][1][name] is not None]
+    need(len(known) > 150, "of %d it is known of %d", len(ages[0][1]), len(known))
+    for name in known:
+        grown, passed = ages[2][1][name] - ages[1][1][name], ages[2][0] - ages[1][0]
+        need(abs(grown - passed) <= 0.2 * passed + 100000, "%s waits %d us more, %d passed", name, grown, passed)
 
 
 def running_task(python, long):

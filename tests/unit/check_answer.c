@@ -104,7 +104,7 @@ START_TEST(a_request_is_answered_once)
     thread = (struct dump_thread){.tid = 6, .state = DUMP_RUNNING, .how = DUMP_UNKNOWN, .age_ns = DUMP_NO_AGE};
     dump_add_thread(&dump, &thread);
     profile_stack stacks[] = {stack_of("a (p:1);t (p:3)"), stack_of("a (p:1);b (p:2)")};
-    struct dump_task task = {.state = DUMP_AWAITS, .how = DUMP_READ, .tid = 7, .name = dump_keep(&dump, "Task-1", 6)};
+    struct dump_task task = {.state = DUMP_AWAITS, .how = DUMP_READ, .tid = 7, .waits_ns = 9000, .name = dump_keep(&dump, "Task-1", 6)};
     dump_add_task(&dump, &task, stacks, 2);
     ck_assert_int_eq(answer_write(&answer, &place, &buffer, &dump, profile), 0);
     ck_assert(!exists(dump_name(SPOOL_DUMP_ASK)));
@@ -130,6 +130,7 @@ START_TEST(a_request_is_answered_once)
     ck_assert_str_eq(dumped.stacks[dumped.threads[1].stack].text, "a (p:1);b (p:2)");
     ck_assert_uint_eq(dumped.tasks_count, 1);
     ck_assert_str_eq(dumped.tasks[0].state, "awaits");
+    ck_assert_uint_eq(dumped.tasks[0].age_us, 9);
     ck_assert_uint_eq(dumped.tasks[0].stacks, 2);
     ck_assert_str_eq(dumped.stacks[dumped.stack_of_task[0]].text, "a (p:1);t (p:3)");
     ck_assert_str_eq(dumped.stacks[dumped.stack_of_task[1]].text, "a (p:1);b (p:2)");
@@ -312,7 +313,7 @@ START_TEST(answers_that_are_none)
     static const char *const texts[] = {
         "", "\n", "aprof-dump\t1\n", "aprof-dump\t2\nend\n", "aprof-dump\nend\n", "end\n", "aprof-dump\t1\nthread\nend",
     };
-    static const char odd[] = "aprof-dump\t1\nthread\t1\ntask\n\t\t\t\nstack\t1\nstack\tx\ty\ntask\ta\tb\t-1\t1,,9999999999999999999999,2\tn\textra\n"
+    static const char odd[] = "aprof-dump\t1\nthread\t1\ntask\n\t\t\t\nstack\t1\nstack\tx\ty\ntask\ta\tb\t-1\t-\t1,,9999999999999999999999,2\tn\textra\n"
                               "thread\t5\ts\th\tage\t77\tname\nleft\t1\nend\nmore\n";
     struct dumped dumped;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {

@@ -208,6 +208,63 @@ START_TEST(it_is_given_up_for_whoever_waits)
 }
 END_TEST
 
+/* How long the only task that waits is known to, in ms; 0: not known. */
+static uint64_t waits_ms(void)
+{
+    uint64_t waits = 0;
+    take();
+    for (uint32_t i = 0; i < dump.tasks; i++)
+        if (dump.task[i].state == DUMP_WAITING && dump.task[i].waits_ns != DUMP_NO_AGE)
+            waits = dump.task[i].waits_ns / MS;
+    dump_free(&dump);
+    return waits;
+}
+
+START_TEST(how_long_one_waits)
+{
+    restart();
+    start_hooked(_i, 1);
+    for (uint32_t i = 0; i < FAKE_DEATHS; i++)
+        fake_deaths[i] = 7;
+    fake_births.counted = FAKE_FUTURE_TYPE_AT;
+    tick(10 * MS);
+    ck_assert_uint_eq(waits_ms(), 0); /* not laid to rest yet */
+    for (int i = 0; i < 5; i++)
+        tick(10 * MS);
+    now += 5 * MS;
+    uint64_t first = waits_ms();
+    ck_assert_uint_ge(first, 30);
+    ck_assert_uint_le(first, 55);
+    for (int i = 0; i < 5; i++)
+        tick(10 * MS);
+    ck_assert_uint_eq(waits_ms(), first + 50); /* the dump between, which woke it, did not begin it anew */
+    next_window();
+    tick(10 * MS);
+    ck_assert_uint_eq(waits_ms(), first + 60);
+    fake_deaths_of(fake_future_at(0))[0]++; /* it may be another one by now */
+    ck_assert_uint_eq(waits_ms(), 0);
+    for (int i = 0; i < 5; i++)
+        tick(10 * MS);
+    uint64_t second = waits_ms();
+    ck_assert_uint_gt(second, 0);
+    ck_assert_uint_le(second, 40);
+    fake_task_waits(&world, 0, 1, fake_future_at(1)); /* another one it is */
+    ck_assert_uint_eq(waits_ms(), 0);
+    stop();
+}
+END_TEST
+
+START_TEST(how_long_one_waits_is_not_known_everywhere)
+{
+    restart();
+    start_hooked(_i, 1); /* deaths are not counted */
+    for (int i = 0; i < 6; i++)
+        tick(10 * MS);
+    ck_assert_uint_eq(waits_ms(), 0);
+    stop();
+}
+END_TEST
+
 START_TEST(without_the_metric)
 {
     restart();
@@ -231,6 +288,8 @@ Suite *suite_dump(void)
     tcase_add_loop_test(tasks_case, one_that_is_not_proven_stands_alone, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(tasks_case, a_loop_that_does_not_run, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(tasks_case, it_is_given_up_for_whoever_waits, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(tasks_case, how_long_one_waits, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(tasks_case, how_long_one_waits_is_not_known_everywhere, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(tasks_case, without_the_metric, FIRST_MINOR, AFTER_LAST_MINOR);
     suite_add_tcase(suite, tasks_case);
     return suite;
