@@ -16,6 +16,7 @@
 
 struct node {
     uint32_t parent, frame;
+    uint32_t last; /* the child that was come to last; NO_NODE: none yet */
     uint64_t self[TRIE_SIDES];
 };
 
@@ -82,16 +83,26 @@ static void slots_double(struct trie *trie)
         *slot_of(trie, trie->nodes[node].parent, trie->nodes[node].frame) = node;
 }
 
-static uint32_t child_of(struct trie *trie, uint32_t parent, uint32_t frame)
+static uint32_t child_make(struct trie *trie, uint32_t *slot, uint32_t parent, uint32_t frame)
 {
-    uint32_t *slot = slot_of(trie, parent, frame), node = *slot;
-    if (node != NO_NODE)
-        return node;
-    node = *slot = (uint32_t)trie->count;
+    uint32_t node = *slot = (uint32_t)trie->count;
     trie->nodes = tool_grow(trie->nodes, trie->count, &trie->room, sizeof *trie->nodes);
     trie->nodes[trie->count++] = (struct node){ .parent = parent, .frame = frame };
     if (trie->count * 2 > trie->slots_count)
         slots_double(trie);
+    return node;
+}
+
+/* Most nodes have one child, which was made next to them: the table, which lies all
+ * over memory, is asked where stacks part. */
+static uint32_t child_of(struct trie *trie, uint32_t parent, uint32_t frame)
+{
+    uint32_t node = trie->nodes[parent].last;
+    if (node != NO_NODE && trie->nodes[node].frame == frame)
+        return node;
+    uint32_t *slot = slot_of(trie, parent, frame);
+    node = *slot != NO_NODE ? *slot : child_make(trie, slot, parent, frame);
+    trie->nodes[parent].last = node;
     return node;
 }
 
