@@ -61,7 +61,7 @@ uint64_t collapsed_put(FILE *stream, const struct trie *trie, const struct frame
 void collapsed_write(FILE *stream, struct conversion *conversion)
 {
     for (size_t at = 0; at < conversion->metrics_count && !conversion->sum; at++) {
-        struct trie *trie = conversion_read(conversion, conversion->metrics[at], CONVERSION_ALL);
+        struct trie *trie = conversion_read_all(conversion, conversion->metrics[at]);
         collapsed_put(stream, trie, conversion->frames, COLLAPSED_VALID);
         trie_free(trie);
     }

@@ -26,23 +26,26 @@ static uint32_t first_window(const struct reader *reader, uint32_t process)
     return low;
 }
 
-static void process_read(struct conversion *conversion, const char *metric, uint32_t process, struct trie *trie)
+static struct trie *counted(struct conversion *conversion, struct trie *trie)
 {
-    struct reader *reader = conversion->reader;
-    for (uint32_t at = first_window(reader, process); at < reader_windows(reader) && reader_window(reader, at)->process == process; at++)
-        if (reader_window_has(reader, at, metric))
-            reader_window_each(reader, at, metric, line_add, trie);
-}
-
-struct trie *conversion_read(struct conversion *conversion, const char *metric, uint32_t process)
-{
-    struct trie *trie = trie_new(conversion->frames);
-    if (process == CONVERSION_ALL)
-        reader_each(conversion->reader, metric, line_add, trie);
-    else
-        process_read(conversion, metric, process, trie);
     conversion->sum += trie_sum(trie, TRIE_NEW);
     return trie;
+}
+
+struct trie *conversion_read(struct conversion *conversion, const char *metric, uint32_t window, uint32_t windows_end)
+{
+    struct trie *trie = trie_new(conversion->frames);
+    for (uint32_t at = window; at < windows_end; at++)
+        if (reader_window_has(conversion->reader, at, metric))
+            reader_window_each(conversion->reader, at, metric, line_add, trie);
+    return counted(conversion, trie);
+}
+
+struct trie *conversion_read_all(struct conversion *conversion, const char *metric)
+{
+    struct trie *trie = trie_new(conversion->frames);
+    reader_each(conversion->reader, metric, line_add, trie);
+    return counted(conversion, trie);
 }
 
 static uint64_t time_in(const json_t *metadata, const char *key)
@@ -51,31 +54,45 @@ static uint64_t time_in(const json_t *metadata, const char *key)
     return us > 0 ? (uint64_t)us : 0;
 }
 
-static struct conversion_process merged_process(const struct conversion *conversion, uint32_t process)
+struct quality_span conversion_span(const struct conversion *conversion, uint32_t window, uint32_t windows_end)
 {
-    const json_t *metadata = reader_window(conversion->reader, first_window(conversion->reader, process))->metadata;
-    uint64_t start_us = time_in(metadata, "start_us"), end_us = time_in(metadata, "end_us");
-    return (struct conversion_process){
-        .host = "",
-        .program = json_string_value(json_object_get(metadata, "program")),
-        .start_us = start_us,
-        .span_us = end_us > start_us ? end_us - start_us : 0,
-    };
+    struct quality_span span = { 0 };
+    for (uint32_t at = window; at < windows_end; at++) {
+        const json_t *metadata = reader_window(conversion->reader, at)->metadata;
+        uint64_t start_us = time_in(metadata, "start_us"), end_us = time_in(metadata, "end_us");
+        if (start_us && (start_us < span.start || !span.start))
+            span.start = start_us;
+        if (end_us > span.end)
+            span.end = end_us;
+    }
+    return span.start && span.start < span.end ? span : (struct quality_span){ 0 };
 }
 
 struct conversion_process conversion_process(const struct conversion *conversion, uint32_t process)
 {
+    struct conversion_process shown = { .host = "" };
     if (process >= reader_processes(conversion->reader))
-        return (struct conversion_process){ .host = "" };
+        return shown;
     const struct quality_process *of = &conversion->quality->processes[process];
-    if (of->is_merged)
-        return merged_process(conversion, process);
-    return (struct conversion_process){ of->host, of->program, of->pid, of->start_us, of->covered_us, !strcmp(of->ended, "open") };
+    shown.window = first_window(conversion->reader, process);
+    shown.windows_end = first_window(conversion->reader, process + 1);
+    struct quality_span span = conversion_span(conversion, shown.window, shown.windows_end);
+    shown.start_us = of->is_merged ? span.start : of->start_us;
+    shown.end_us = span.end;
+    if (of->is_merged) {
+        shown.program = json_string_value(json_object_get(reader_window(conversion->reader, shown.window)->metadata, "program"));
+        return shown;
+    }
+    shown.host = of->host;
+    shown.program = of->program;
+    shown.pid = of->pid;
+    shown.is_open = !strcmp(of->ended, "open");
+    return shown;
 }
 
-bool conversion_is_shown(const struct conversion *conversion, const struct trie *trie, bool is_last)
+bool conversion_is_shown(const struct conversion *conversion, uint64_t sum, bool is_last)
 {
-    return trie_sum(trie, TRIE_NEW) || (is_last && !conversion->sum);
+    return sum || (is_last && !conversion->sum);
 }
 
 const char *conversion_title(const struct conversion *conversion)

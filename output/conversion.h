@@ -22,8 +22,6 @@
 #include "output/reader.h"
 #include "output/trie.h"
 
-#define CONVERSION_ALL UINT32_MAX
-
 struct conversion {
     struct reader *reader;
     const struct quality *quality;
@@ -34,21 +32,27 @@ struct conversion {
     uint64_t sum;               /* of all that was read; no unit, but for being 0 */
 };
 
-/* What is known of a process by its number in the reader. One that stands for several,
- * which `aprof merge` made one of, has no host and pid. */
+/* Of a process by its number in the reader. One that stands for several, which `aprof
+ * merge` made one of, has no host and pid. */
 struct conversion_process {
-    const char *host, *program; /* "": none or not one of a spool; NULL: not known, or several */
-    uint64_t pid, start_us, span_us; /* 0: not known */
+    const char *host, *program; /* host "": not one of a spool; program NULL: not known */
+    uint64_t pid;
+    uint64_t start_us, end_us;  /* 0: not known */
     bool is_open;
+    uint32_t window, windows_end; /* its windows in the reader: the first, and behind the last */
 };
 struct conversion_process conversion_process(const struct conversion *conversion, uint32_t process);
 
-/* What one process, by its number in the reader (CONVERSION_ALL: all together), has of a
- * metric. The caller frees it. */
-struct trie *conversion_read(struct conversion *conversion, const char *metric, uint32_t process);
+/* What windows up to that end have of a metric; of all: all. The caller frees it. */
+struct trie *conversion_read(struct conversion *conversion, const char *metric, uint32_t window, uint32_t windows_end);
+struct trie *conversion_read_all(struct conversion *conversion, const char *metric);
 
-/* Whether that part is to be in the output; is_last: no other comes after it. */
-bool conversion_is_shown(const struct conversion *conversion, const struct trie *trie, bool is_last);
+/* From the start of the first to the end of the last of these windows, as they say
+ * themselves; 0 and 0: they do not. */
+struct quality_span conversion_span(const struct conversion *conversion, uint32_t window, uint32_t windows_end);
+
+/* Whether a part that has so much is to be in the output; is_last: no other comes after it. */
+bool conversion_is_shown(const struct conversion *conversion, uint64_t sum, bool is_last);
 
 /* The program that all processes run; "aprof" when they run several. */
 const char *conversion_title(const struct conversion *conversion);

@@ -5,13 +5,13 @@
  * docs-developer/CHANGELOG-formats.md). What it has no need of there (markers, resources,
  * native symbols, JavaScript's places) is empty.
  *
- * A thread of it is a metric of one process; weights are milliseconds or bytes. Its
- * samples come in the order of names; their times spread them over the time that the
- * process was sampled, each as long as its share, so that a track is as long as its
- * process and the call tree of any part of it adds up.
+ * A thread of it is a metric of one process; weights are milliseconds or bytes. The
+ * samples of a window, one a stack, have times within it; in what order they were in it
+ * no spool knows, so they come in that of their names, each as long as its share. Of more
+ * than PARTS_MOST windows several that follow each other are taken for one.
  *
- * Tables of rows are tables of columns there, so stacks are remembered, eight bytes
- * each, until all threads are written.
+ * Tables of rows are tables of columns there, so stacks and the samples of one thread
+ * are remembered, eight and sixteen bytes each, until they are written.
  */
 #include "output/conversion.h"
 
@@ -30,14 +30,16 @@
 
 #define PROCESSED_VERSION 70
 #define GECKO_VERSION 36 /* that the former goes with */
+#define PARTS_MOST 64    /* that a thread's time is cut into */
+#define FIRST_SLOTS 1024u
 #define SHOWN_MOST 100   /* threads shown at first */
 #define PID_SIZE 128     /* host, pid and start */
 
 enum { CATEGORY_OTHER, CATEGORY_PYTHON };
 
-/* A row of the table of stacks. */
+/* A row of the table of stacks. Rows are counted from 1; 0 is no caller. */
 struct stack {
-    uint32_t frame, offset; /* offset: how many rows before this one its caller is; 0: it has none */
+    uint32_t frame, caller;
 };
 
 struct firefox {
@@ -46,6 +48,8 @@ struct firefox {
     struct names *pids;
     struct stack *stacks;
     size_t stacks_count, stacks_room;
+    uint32_t *slots; /* their rows by what is in them, 0: free; a power of two, at most half taken */
+    uint32_t slots_count;
     uint64_t start_us; /* that all times count from */
     uint32_t threads;
 };
@@ -93,58 +97,123 @@ static void put_number_or_null(FILE *stream, size_t at, uint64_t number, bool is
         fputs("null", stream);
 }
 
-/* ---- threads -------------------------------------------------------------- */
+/* ---- stacks --------------------------------------------------------------- */
 
-/* Those of one thread that have something, with their rows in the table of all stacks. */
+static uint32_t *slot_of(const struct firefox *firefox, uint32_t caller, uint32_t frame)
+{
+    uint64_t hash = ((uint64_t)caller << 32 | frame) * 0x9e3779b97f4a7c15u;
+    uint32_t mask = firefox->slots_count - 1;
+    for (uint32_t at = (uint32_t)(hash >> 32) & mask;; at = (at + 1) & mask) {
+        uint32_t row = firefox->slots[at];
+        if (!row || (firefox->stacks[row - 1].caller == caller && firefox->stacks[row - 1].frame == frame))
+            return &firefox->slots[at];
+    }
+}
+
+static void slots_double(struct firefox *firefox)
+{
+    free(firefox->slots);
+    firefox->slots_count = firefox->slots_count ? 2 * firefox->slots_count : FIRST_SLOTS;
+    firefox->slots = tool_alloc(firefox->slots_count, sizeof *firefox->slots);
+    for (uint32_t row = 1; row <= firefox->stacks_count; row++)
+        *slot_of(firefox, firefox->stacks[row - 1].caller, firefox->stacks[row - 1].frame) = row;
+}
+
+/* The row of that stack; callers have theirs before it. */
+static uint32_t stack_row(struct firefox *firefox, uint32_t caller, uint32_t frame)
+{
+    if (2 * firefox->stacks_count >= firefox->slots_count)
+        slots_double(firefox);
+    uint32_t *slot = slot_of(firefox, caller, frame);
+    if (*slot)
+        return *slot;
+    firefox->stacks = tool_grow(firefox->stacks, firefox->stacks_count, &firefox->stacks_room, sizeof *firefox->stacks);
+    firefox->stacks[firefox->stacks_count++] = (struct stack){ frame, caller };
+    return *slot = (uint32_t)firefox->stacks_count;
+}
+
+/* ---- samples -------------------------------------------------------------- */
+
+struct sample {
+    uint32_t stack;
+    uint64_t weight;
+};
+
+/* Of one thread, part after part. Times count from the profile's start. */
 struct samples {
-    uint32_t *stacks;
-    uint64_t *weights;
-    size_t count;
+    struct sample *samples;
+    size_t count, room;
+    struct part {
+        size_t end; /* behind its last sample */
+        uint64_t from_us, to_us, sum;
+    } parts[PARTS_MOST];
+    size_t parts_count;
     uint64_t sum;
 };
 
-static void stack_add(struct firefox *firefox, uint32_t frame, size_t caller, bool has_caller)
+static void samples_add(struct firefox *firefox, const struct trie *trie, struct samples *samples)
 {
-    firefox->stacks = tool_grow(firefox->stacks, firefox->stacks_count, &firefox->stacks_room, sizeof *firefox->stacks);
-    firefox->stacks[firefox->stacks_count] = (struct stack){ frame, has_caller ? (uint32_t)(firefox->stacks_count - caller) : 0 };
-    firefox->stacks_count++;
-}
-
-static void samples_make(struct firefox *firefox, const struct trie *trie, struct samples *samples)
-{
-    size_t count = trie_count(trie), depth = 0, *path = tool_alloc(count, sizeof *path);
-    uint32_t *ranks = stacks_ranks(firefox->conversion->frames);
+    size_t count = trie_count(trie), depth = 0;
+    uint32_t *ranks = stacks_ranks(firefox->conversion->frames), *path = tool_alloc(count + 1, sizeof *path);
     struct trie_row *rows = trie_rows(trie, ranks);
-    *samples = (struct samples){ tool_alloc(count, sizeof(uint32_t)), tool_alloc(count, sizeof(uint64_t)), 0, trie_sum(trie, TRIE_NEW) };
     for (size_t at = 0; at < count; at++) {
-        depth -= rows[at].up;
-        path[depth] = firefox->stacks_count;
-        stack_add(firefox, rows[at].frame, depth ? path[depth - 1] : 0, depth > 0);
-        depth++;
+        depth += 1 - (size_t)rows[at].up;
+        path[depth] = stack_row(firefox, path[depth - 1], rows[at].frame);
         if (!rows[at].self[TRIE_NEW])
             continue;
-        samples->stacks[samples->count] = (uint32_t)firefox->stacks_count - 1;
-        samples->weights[samples->count++] = rows[at].self[TRIE_NEW];
+        samples->samples = tool_grow(samples->samples, samples->count, &samples->room, sizeof *samples->samples);
+        samples->samples[samples->count++] = (struct sample){ path[depth] - 1, rows[at].self[TRIE_NEW] };
     }
     free(ranks);
     free(rows);
     free(path);
 }
 
-static void samples_free(struct samples *samples)
+/* Never before the part before. Windows that do not say their time are as long as what is in them. */
+static void part_add(struct firefox *firefox, const struct conversion_process *process, struct quality_span span, uint64_t sum, struct samples *samples)
 {
-    free(samples->stacks);
-    free(samples->weights);
+    struct part *part = &samples->parts[samples->parts_count++];
+    uint64_t start_us = firefox->start_us, least_us = process->start_us > start_us ? process->start_us - start_us : 0;
+    if (samples->parts_count > 1)
+        least_us = part[-1].to_us;
+    part->end = samples->count;
+    part->sum = sum;
+    part->from_us = span.start > start_us + least_us ? span.start - start_us : least_us;
+    part->to_us = span.end > start_us + part->from_us ? span.end - start_us : part->from_us + (span.end ? 0 : sum);
+    if (part->to_us < part->from_us)
+        part->to_us = part->from_us; /* beyond 64 bits */
+    samples->sum += sum;
 }
 
-static void put_times(FILE *stream, const struct samples *samples, uint64_t from_us, uint64_t span_us)
+static void samples_read(struct firefox *firefox, const struct conversion_process *process, const char *metric, struct samples *samples)
 {
-    uint64_t before = 0;
+    uint32_t windows = process->windows_end - process->window, step = (windows + PARTS_MOST - 1) / PARTS_MOST;
+    for (uint32_t at = process->window; at < process->windows_end; at += step) {
+        uint32_t end = process->windows_end - at > step ? at + step : process->windows_end;
+        struct trie *trie = conversion_read(firefox->conversion, metric, at, end);
+        samples_add(firefox, trie, samples);
+        part_add(firefox, process, conversion_span(firefox->conversion, at, end), trie_sum(trie, TRIE_NEW), samples);
+        trie_free(trie);
+    }
+}
+
+/* When as much of a part is over. (Counts that somebody made up add up to any sum.) */
+static uint64_t time_in_part(const struct part *part, uint64_t before)
+{
+    uint64_t span_us = part->to_us - part->from_us;
+    return before < part->sum ? part->from_us + (uint64_t)((unsigned __int128)before * span_us / part->sum) : part->to_us;
+}
+
+static void put_times(FILE *stream, const struct samples *samples)
+{
+    size_t at = 0;
     put_column(stream, "time");
-    for (size_t at = 0; at < samples->count; at++) {
-        double share = samples->sum ? (double)before / (double)samples->sum : 0;
-        put_us(stream, at ? "," : "", from_us + (uint64_t)(share * (double)span_us));
-        before += samples->weights[at];
+    for (const struct part *part = samples->parts; part < samples->parts + samples->parts_count; part++) {
+        uint64_t before = 0;
+        for (; at < part->end; at++) {
+            put_us(stream, at ? "," : "", time_in_part(part, before));
+            before += samples->samples[at].weight;
+        }
     }
     fputs("],\n", stream);
 }
@@ -154,23 +223,25 @@ static void put_weights(FILE *stream, const struct samples *samples, enum kind_u
     put_column(stream, "weight");
     for (size_t at = 0; at < samples->count; at++)
         if (unit == KIND_BYTES)
-            put_number(stream, at, samples->weights[at]);
+            put_number(stream, at, samples->samples[at].weight);
         else
-            put_us(stream, at ? "," : "", samples->weights[at]);
+            put_us(stream, at ? "," : "", samples->samples[at].weight);
     fprintf(stream, "],\n\"weightType\":\"%s\",", unit == KIND_BYTES ? "bytes" : "tracing-ms");
 }
 
-static void put_samples(FILE *stream, const struct samples *samples, enum kind_unit unit, uint64_t from_us, uint64_t span_us)
+static void put_samples(FILE *stream, const struct samples *samples, enum kind_unit unit)
 {
     fputs("\n\"samples\":{", stream);
     put_column(stream, "stack");
     for (size_t at = 0; at < samples->count; at++)
-        put_number(stream, at, samples->stacks[at]);
+        put_number(stream, at, samples->samples[at].stack);
     fputs("],\n", stream);
-    put_times(stream, samples, from_us, span_us);
+    put_times(stream, samples);
     put_weights(stream, samples, unit);
     fprintf(stream, "\"length\":%zu},\n", samples->count);
 }
+
+/* ---- threads -------------------------------------------------------------- */
 
 static void put_no_markers(FILE *stream)
 {
@@ -191,9 +262,14 @@ static json_t *pid_of(struct firefox *firefox, const struct conversion_process *
     return document_text(pid);
 }
 
-static void put_process(struct firefox *firefox, const struct conversion_process *process, uint64_t from_us, uint64_t span_us)
+/* Its samples' end is the process's where that is not known. */
+static void put_process(struct firefox *firefox, const struct conversion_process *process, const struct samples *samples)
 {
     FILE *stream = firefox->stream;
+    uint64_t from_us = process->start_us > firefox->start_us ? process->start_us - firefox->start_us : 0;
+    uint64_t to_us = samples->parts_count ? samples->parts[samples->parts_count - 1].to_us : from_us;
+    if (process->end_us > firefox->start_us + from_us)
+        to_us = process->end_us - firefox->start_us;
     const char *ends[] = { "processShutdownTime", "unregisterTime" };
     put_field(stream, "processType", json_string("default"));
     put_field(stream, "processName", document_text(process->program ? process->program : "aprof"));
@@ -205,46 +281,43 @@ static void put_process(struct firefox *firefox, const struct conversion_process
         if (process->is_open)
             fputs("null", stream);
         else
-            put_us(stream, "", from_us + span_us);
+            put_us(stream, "", to_us);
     }
     fputs(",\"pausedRanges\":[],", stream);
 }
 
-static void put_thread(struct firefox *firefox, uint32_t process, const char *metric, const struct trie *trie, bool is_first)
+static void put_thread(struct firefox *firefox, const struct conversion_process *process, const char *metric, const struct samples *samples, bool is_first)
 {
     FILE *stream = firefox->stream;
-    struct conversion_process of = conversion_process(firefox->conversion, process);
-    const struct kind *kind = kind_of(metric);
-    struct samples samples;
-    samples_make(firefox, trie, &samples);
-    uint64_t from_us = of.start_us > firefox->start_us ? of.start_us - firefox->start_us : 0;
-    uint64_t span_us = of.span_us ? of.span_us : samples.sum;
     fputs(firefox->threads ? ",\n{" : "{", stream);
     put_field(stream, "name", document_text(metric));
     put_field(stream, "isMainThread", json_boolean(is_first));
     put_field(stream, "tid", json_integer(firefox->threads));
-    put_process(firefox, &of, from_us, span_us);
-    put_samples(stream, &samples, kind->unit, from_us, span_us);
+    put_process(firefox, process, samples);
+    put_samples(stream, samples, kind_of(metric)->unit);
     put_no_markers(stream);
     putc('}', stream);
-    samples_free(&samples);
     firefox->threads++;
 }
 
-static void put_threads_of(struct firefox *firefox, uint32_t process, bool is_last)
+static void put_threads_of(struct firefox *firefox, uint32_t number, bool is_last)
 {
     struct conversion *conversion = firefox->conversion;
+    struct conversion_process process = conversion_process(conversion, number);
+    struct samples *samples = tool_alloc(1, sizeof *samples);
     bool is_first = true;
     for (size_t at = 0; at < conversion->metrics_count; at++) {
-        struct trie *trie = conversion_read(conversion, conversion->metrics[at], process);
-        if (conversion_is_shown(conversion, trie, is_last && at + 1 == conversion->metrics_count)) {
-            put_thread(firefox, process, conversion->metrics[at], trie, is_first);
+        samples->count = samples->parts_count = samples->sum = 0;
+        samples_read(firefox, &process, conversion->metrics[at], samples);
+        if (conversion_is_shown(conversion, samples->sum, is_last && at + 1 == conversion->metrics_count)) {
+            put_thread(firefox, &process, conversion->metrics[at], samples, is_first);
             is_first = false;
         }
-        trie_free(trie);
     }
+    free(samples->samples);
+    free(samples);
     char pid[PID_SIZE];
-    snprintf(pid, sizeof pid, "%" PRIu64, conversion_process(conversion, process).pid);
+    snprintf(pid, sizeof pid, "%" PRIu64, process.pid);
     names_add(firefox->pids, pid, strlen(pid));
 }
 
@@ -269,7 +342,7 @@ static void put_stacks(const struct firefox *firefox)
     fputs("],\n", stream);
     put_column(stream, "prefixOffset");
     for (size_t at = 0; at < firefox->stacks_count; at++)
-        put_number(stream, at, firefox->stacks[at].offset);
+        put_number(stream, at, firefox->stacks[at].caller ? at + 1 - firefox->stacks[at].caller : 0);
     fprintf(stream, "],\n\"length\":%zu},\n", firefox->stacks_count);
 }
 
@@ -439,4 +512,5 @@ void firefox_write(FILE *stream, struct conversion *conversion)
     fputs("}\n", stream);
     names_free(firefox.pids);
     free(firefox.stacks);
+    free(firefox.slots);
 }

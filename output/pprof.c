@@ -164,16 +164,16 @@ static void label_add(struct labels *labels, int64_t key, int64_t text)
     labels->each[labels->count++] = label;
 }
 
-static void labels_of_process(struct packer *packer, struct conversion_process process, struct labels *labels)
+static void labels_of_process(struct packer *packer, const struct conversion_process *process, struct labels *labels)
 {
     char pid[24];
-    snprintf(pid, sizeof pid, "%" PRIu64, process.pid);
-    if (*process.host) {
-        label_add(labels, row_of(packer, "host"), row_of_any(packer, process.host));
+    snprintf(pid, sizeof pid, "%" PRIu64, process->pid);
+    if (*process->host) {
+        label_add(labels, row_of(packer, "host"), row_of_any(packer, process->host));
         label_add(labels, row_of(packer, "pid"), row_of(packer, pid));
     }
-    if (process.program)
-        label_add(labels, row_of(packer, "program"), row_of_any(packer, process.program));
+    if (process->program)
+        label_add(labels, row_of(packer, "program"), row_of_any(packer, process->program));
 }
 
 static bool is_key(char c)
@@ -244,10 +244,11 @@ static void put_sample(struct packer *packer, const struct conversion *conversio
 static void put_process(struct packer *packer, struct conversion *conversion, uint32_t process, struct samples *samples)
 {
     struct stacks stacks;
+    struct conversion_process of = conversion_process(conversion, process);
     samples->labels.count = 0;
-    labels_of_process(packer, conversion_process(conversion, process), &samples->labels);
+    labels_of_process(packer, &of, &samples->labels);
     for (size_t metric = 0; metric < conversion->metrics_count; metric++) {
-        struct trie *trie = conversion_read(conversion, conversion->metrics[metric], process);
+        struct trie *trie = conversion_read(conversion, conversion->metrics[metric], of.window, of.windows_end);
         stacks_open(&stacks, trie, conversion->frames);
         trie_free(trie);
         while (stacks_next(&stacks))

@@ -55,8 +55,8 @@ static void put_profiles(FILE *stream, struct conversion *conversion)
 {
     const char *between = "";
     for (size_t at = 0; at < conversion->metrics_count; at++) {
-        struct trie *trie = conversion_read(conversion, conversion->metrics[at], CONVERSION_ALL);
-        if (conversion_is_shown(conversion, trie, at + 1 == conversion->metrics_count)) {
+        struct trie *trie = conversion_read_all(conversion, conversion->metrics[at]);
+        if (conversion_is_shown(conversion, trie_sum(trie, TRIE_NEW), at + 1 == conversion->metrics_count)) {
             fputs(between, stream);
             put_profile(stream, conversion, conversion->metrics[at], trie);
             between = ",\n";
