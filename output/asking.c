@@ -21,6 +21,7 @@
 #include "output/tool.h"
 
 #define PAUSE_NS 20000000     /* between two looks */
+#define LIVES_EVERY 25        /* looks between two at whether those that have not answered live still */
 #define STALE_NS 10000000000u /* a request of ours so old is nobody's any more */
 #define METADATA_MOST (8u << 20)
 #define ANSWER_MOST (64u << 20)
@@ -281,12 +282,28 @@ static bool attend_all(const struct asking *asking)
     return done;
 }
 
+/* One that has ended will not answer; one that opened its next window lives. */
+static void ask_whether_it_lives(struct asking *asking, struct asked *asked)
+{
+    struct asking again;
+    if (asked->has_answer || asked->is_dead || !asking_begin(&again, asking->path, asked->name.pid))
+        return;
+    const struct asked *now = process_find(&again, &asked->name);
+    asked->is_dead = !now || now->is_dead;
+    if (now)
+        asked->name.seq = now->name.seq;
+    asking_end(&again);
+}
+
 void asking_wait(struct asking *asking, unsigned seconds)
 {
     const struct timespec pause = { 0, PAUSE_NS };
     uint64_t end = now_ns(CLOCK_MONOTONIC) + (uint64_t)seconds * SECOND;
-    while (!attend_all(asking) && now_ns(CLOCK_MONOTONIC) < end)
+    for (unsigned looks = 1; !attend_all(asking) && now_ns(CLOCK_MONOTONIC) < end; looks++) {
         nanosleep(&pause, NULL);
+        for (size_t at = 0; looks % LIVES_EVERY == 0 && at < asking->count; at++)
+            ask_whether_it_lives(asking, &asking->processes[at]);
+    }
     for (size_t at = 0; at < asking->count; at++)
         request_end(asking, &asking->processes[at]);
 }

@@ -200,6 +200,31 @@ def refusals(pythons, long):
     need(status == 3 and err.count("\n") == 1, "one that has ended: %d %s", status, err)
 
 
+def ends_meanwhile(pythons, long):
+    """A process that is killed while it is asked is not waited for until the time is over."""
+    run = h.Run([h.oracle(ORACLE), "threads"], "dump-ends", python=pythons[0], stdin=subprocess.PIPE)
+    try:
+        end = time.monotonic() + LONGEST
+        while not os.path.exists(run.truth_path):
+            need(run.popen.poll() is None and time.monotonic() < end, "it does not stand")
+            time.sleep(0.01)
+        truth = run.truth()
+        dump(truth, run.spool_folder)
+        os.kill(truth["pid"], signal.SIGSTOP)
+        asking = subprocess.Popen([h.TOOL, "dump", "--timeout", "3600", run.spool_folder], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        while not any(name.endswith(".ask") for name in os.listdir(run.spool_folder)):
+            time.sleep(0.01)
+        run.kill_all()
+        need(run.finish(LONGEST).status == 128 + signal.SIGKILL, "it was not killed")
+        out, err = asking.communicate(timeout=60)
+        need(asking.returncode == 3 and not out, "status %d: %s", asking.returncode, err)
+        left = [name for name in os.listdir(run.spool_folder) if name.endswith((".ask", ".dump", ".dump.tmp"))]
+        need(not left, "left in the spool: %s", left)
+    finally:
+        if run.popen.poll() is None:
+            run.kill_all()
+
+
 TESTS = [
     ("dump-threads", threads, True),
     ("dump-gil", contended, True),
@@ -209,4 +234,5 @@ TESTS = [
 ]
 ONCE = [
     ("dump-refusals", refusals, True),
+    ("dump-ends-meanwhile", ends_meanwhile, True),
 ]
