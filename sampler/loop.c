@@ -63,9 +63,8 @@ static struct {
     uint64_t sealed_for_exec_ns;   /* 0: never. The image is still the same, so that exec failed */
     uint64_t window_end_ns;        /* when the open window is to be sealed */
     uint64_t process_cpu, own_cpu; /* at the last tick */
-    bool may_rest;                 /* the last tick but those that were left out found nobody running */
+    bool may_rest;                 /* the last whole tick found nobody running */
     uint64_t rest_cpu;             /* CPU of the application before that tick */
-    uint64_t rested_ns;            /* the last tick that was left out since; 0: none was */
     uint64_t window_process_cpu, window_own_cpu, own_cpu_before; /* at the window's start; of earlier threads of ours */
     uint64_t random;
     bool had_sample, over, stopped /* the runtime ends: reading has stopped */, precise_known, precise, paused, unjoined, own_table;
@@ -283,13 +282,12 @@ static uint64_t describing_interval(uint64_t now)
     return now - loop.sampling_ns < SECOND ? SECOND / 10 : SECOND;
 }
 
-/* --- ticks that are left out ---
+/* --- ticks at rest ---
  *
  * Where a tick found that each thread stands, the next one reads two clocks: if the
- * application has used no CPU since, nothing can be otherwise, and that was the tick.
- * What passed is booked, to the moment of the last one left out, when something is
- * done again: so sums and shares are what they would be, and a wake-up that finds
- * nothing costs a third. Once a second a tick is taken all the same. */
+ * application has used no CPU since, nothing can be otherwise, and what passed is
+ * booked where all stood. That costs half. Once a second all are looked at all the
+ * same. */
 
 static uint64_t application_cpu(const struct budget_spent *spent)
 {
@@ -304,26 +302,18 @@ static bool is_at_rest(uint64_t now, const struct budget_spent *spent)
 
 static void rest(uint64_t now)
 {
-    watch_rest(loop.watch, &loop.window);
-    tasks_rest(loop.tasks, &loop.window);
-    loop.rested_ns = now;
-}
-
-static void end_rest(void)
-{
-    loop.may_rest = false;
-    if (!loop.rested_ns)
-        return;
-    watch_rest_until(loop.watch, &loop.stacks, &loop.book, &loop.window, loop.rested_ns);
-    tasks_rest_until(loop.tasks, loop.rested_ns);
-    loop.rested_ns = 0;
+    watch_rest(loop.watch, &loop.stacks, &loop.book, &loop.window, now);
+    tasks_rest(loop.tasks, &loop.window, now);
+    stall_writing(true);
+    flush(&loop.window);
+    stall_writing(false);
 }
 
 /* must: also all tasks, however short ago they were read. */
 static void tick_once(bool must)
 {
     const struct tasks_thread *threads;
-    end_rest();
+    loop.may_rest = false;
     guard_recheck();
     uint32_t count = watch_list(loop.watch, &threads);
     if (!loop.stopped)

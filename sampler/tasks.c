@@ -880,16 +880,11 @@ static void go_on(struct tasks *tasks, uint64_t until)
     tasks->last_ns = until;
 }
 
-static void count_repeat(const struct tasks *tasks, struct window *window)
-{
-    window->counters.samples += tasks->leaves;
-    window->counters.task_repeats++;
-}
-
 static void repeat(struct tasks *tasks, struct window *window, uint64_t now)
 {
     go_on(tasks, now);
-    count_repeat(tasks, window);
+    window->counters.samples += tasks->leaves;
+    window->counters.task_repeats++;
 }
 
 bool tasks_are_at_rest(const struct tasks *tasks)
@@ -897,16 +892,10 @@ bool tasks_are_at_rest(const struct tasks *tasks)
     return !is_recording(tasks) || (tasks->at_rest && tasks->repeatable);
 }
 
-void tasks_rest(const struct tasks *tasks, struct window *window)
+void tasks_rest(struct tasks *tasks, struct window *window, uint64_t now)
 {
     if (is_recording(tasks))
-        count_repeat(tasks, window);
-}
-
-void tasks_rest_until(struct tasks *tasks, uint64_t until_ns)
-{
-    if (is_recording(tasks))
-        go_on(tasks, until_ns);
+        repeat(tasks, window, now);
 }
 
 static void count_losses(struct tasks *tasks, struct window *window)

@@ -54,11 +54,9 @@ struct tasks *tasks_new(const struct tasks_options *options, uint64_t now);
 void tasks_free(struct tasks *tasks);
 
 /* Whether the last tick found that nothing ran since the one before (or there are no tasks): as long as it is
- * so, no tick is needed, and each that was left out is told by tasks_rest. */
+ * so, no tick is needed. In its place: adds what passed until now. */
 bool tasks_are_at_rest(const struct tasks *tasks);
-void tasks_rest(const struct tasks *tasks, struct window *window);
-/* Adds what passed until the last of them, before something else is done. */
-void tasks_rest_until(struct tasks *tasks, uint64_t until_ns);
+void tasks_rest(struct tasks *tasks, struct window *window, uint64_t now);
 
 /* Before the threads are looked at: finds asyncio where it has come since, has the
  * making of tasks hooked, learns of births. */

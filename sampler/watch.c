@@ -518,7 +518,7 @@ static void drain(const struct look *look, struct watched *watched, bool final)
 
 /* --- reading from outside --- */
 
-static void give_wait(const struct look *look, struct watched *watched, profile_stack stack)
+static void wait_in(const struct look *look, struct watched *watched, profile_stack stack)
 {
     profile_stack before = watched->stood ? watched->stood_in : stack;
     int64_t waiting = watched->account.waiting_ns;
@@ -529,11 +529,6 @@ static void give_wait(const struct look *look, struct watched *watched, profile_
     account_wait_between(&watched->account, look->book, before, stack);
     watched->stood = true;
     watched->stood_in = stack;
-}
-
-static void wait_in(const struct look *look, struct watched *watched, profile_stack stack)
-{
-    give_wait(look, watched, stack);
     sampled(look, 0);
 }
 
@@ -1101,20 +1096,15 @@ bool watch_is_at_rest(const struct watch *watch)
     return watch->at_rest;
 }
 
-void watch_rest(const struct watch *watch, struct window *window)
+void watch_rest(struct watch *watch, struct stacks *stacks, struct account_book *book, struct window *window, uint64_t now)
 {
-    window->counters.samples += watch->draw.count;
-    count_looks(&window->counters, watch->draw.count, watch->draw.count);
-}
-
-void watch_rest_until(struct watch *watch, struct stacks *stacks, struct account_book *book, struct window *window, uint64_t until_ns)
-{
-    struct look look = {.watch = watch, .stacks = stacks, .book = book, .window = window, .now = until_ns};
+    struct look look = {.watch = watch, .stacks = stacks, .book = book, .window = window, .now = now};
     for (uint32_t i = 0; i < watch->draw.count; i++) {
         struct watched *watched = watch->by_record[watch->draw.order[i]];
-        account_look(&watched->account, until_ns, watched->account.looked_cpu);
-        give_wait(&look, watched, watched->last);
+        account_look(&watched->account, now, watched->account.looked_cpu);
+        wait_in(&look, watched, watched->last);
     }
+    count_looks(&window->counters, watch->draw.count, watch->draw.count);
 }
 
 /* --- a dump --- */

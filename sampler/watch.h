@@ -60,10 +60,8 @@ void watch_tick(struct watch *watch, struct stacks *stacks, struct account_book 
 /* Whether the last tick found that each thread stands where it stood, for certain, and that nobody
  * ran Python. While the process's CPU clock shows that it is so still, no tick is needed. */
 bool watch_is_at_rest(const struct watch *watch);
-/* A tick that was not needed: nobody ran. Counts as a look at each. */
-void watch_rest(const struct watch *watch, struct window *window);
-/* Books what passed until the last of them, before something else is done. */
-void watch_rest_until(struct watch *watch, struct stacks *stacks, struct account_book *book, struct window *window, uint64_t until_ns);
+/* In its place: nobody ran until now, which is booked where each stands, and counts as a look at each. */
+void watch_rest(struct watch *watch, struct stacks *stacks, struct account_book *book, struct window *window, uint64_t now);
 
 /* Adds all threads that have a thread state to a dump, right after a tick: each is looked at once more. */
 void watch_dump(struct watch *watch, struct stacks *stacks, struct dump *dump);
