@@ -353,7 +353,7 @@ static const char *why_not(const struct asking *asking, const struct asked *aske
     if (paused)
         return "its sampler is put aside, as for a fork";
     if (renewed)
-        return "its sampler works, and does not know of dumps or refuses the request: an older libaprof?";
+        return "its sampler works; it has been asked too often just now, refuses the request, or is an older one that knows no dumps";
     return "its sampler writes nothing either: no CPU for it, or a spool that does not answer";
 }
 

@@ -36,7 +36,8 @@ enum {
     NAMES_SLACK = 256 << 10, /* bytes of names beyond a quarter more than one window left, until they are dropped */
     BLIND_MOST = 10,      /* ticks that a dump waits for the next CPU tick of threads that were not found anywhere yet, ... */
     BLIND_US = 2000,      /* ... if looking at all threads takes no more */
-    DUMP_SHARE = 100,     /* after a dump there is none until so many times its CPU have passed */
+    DUMP_SHARE = 100,     /* of the time that passes one part in so many may be used for dumps, ... */
+    DUMP_CREDIT_MS = 500, /* ... and so much CPU at once */
     IDLE_CPU_US = 200,    /* CPU of the application between two ticks that still counts as standing still */
     REST_CPU_NS = 2000    /* ... that the two clocks may seem to differ by though nobody ran: a thread that wakes uses more */
 };
@@ -71,7 +72,8 @@ static struct {
     uint64_t codes_overflows, profile_overflows, refused;
     bool dump_asked;
     uint32_t dump_blind;           /* ticks that it was put off by */
-    uint64_t dump_after_ns;        /* none before */
+    int64_t dump_credit;           /* ns of CPU that dumps may use; below 0: none now */
+    uint64_t dump_credit_ns;       /* when that was so */
     size_t names_bytes;            /* of our heap, in use after the first window since names were dropped; 0: none yet */
 } loop;
 
@@ -402,6 +404,16 @@ static void answer_dump(const struct dump *dump)
     stall_writing(false);
 }
 
+/* Whoever asks again and again has a share of a core, and a few dumps at once before that. */
+static bool can_afford_dump(uint64_t now)
+{
+    const int64_t most = (int64_t)(DUMP_CREDIT_MS * MS);
+    int64_t earned = loop.dump_credit_ns ? (int64_t)((now - loop.dump_credit_ns) / DUMP_SHARE) : most;
+    loop.dump_credit = earned > most - loop.dump_credit ? most : loop.dump_credit + earned;
+    loop.dump_credit_ns = now;
+    return loop.dump_credit >= 0;
+}
+
 /* Right after a tick. Should somebody wait for us meanwhile, the next one does it. */
 static void dump_now(void)
 {
@@ -418,8 +430,7 @@ static void dump_now(void)
         tasks_dump(loop.tasks, threads, count, &loop.stacks, &dump, clock_now());
     if (!dump.stopped)
         answer_dump(&dump);
-    if (!loop.dump_blind)
-        loop.dump_after_ns = clock_now() + DUMP_SHARE * (clock_self() - dump.cpu_ns);
+    loop.dump_credit -= (int64_t)(clock_self() - dump.cpu_ns);
     dump_free(&dump);
 }
 
@@ -429,7 +440,7 @@ static void take_whole_tick(uint64_t now, struct budget_spent *spent)
     loop.rest_cpu = application_cpu(spent);
     tick_once(false);
     loop.may_rest = !loop.stopped && watch_is_at_rest(loop.watch) && tasks_are_at_rest(loop.tasks) && !tasks_in_haste(loop.tasks, now);
-    if (loop.dump_asked && !loop.stopped && now >= loop.dump_after_ns) {
+    if (loop.dump_asked && !loop.stopped && can_afford_dump(now)) {
         loop.may_rest = false;
         dump_now();
     }

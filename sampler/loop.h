@@ -10,7 +10,8 @@
  * CPU clock (less our own) stands still they back off to the minimum rate.
  *
  * Once a second it is looked whether somebody asks for a dump (sampler/dump.h), which
- * the next tick makes; it never takes more than a hundredth of a core.
+ * the next tick makes; they take no more than a hundredth of a core, and half a second of
+ * CPU at once.
  *
  * Requests: an application thread that ends or replaces the process, or forks,
  * sets a bit and waits, bounded, until the sampler has cleared it.
