@@ -2,7 +2,7 @@
  *
  * Bytes from outside that are taken apart in one piece: the environment, the records of
  * a thread's ring, strings on their way into the metadata, names and lines of a spool,
- * the program's own ELF file.
+ * the program's own ELF file, an answer to a request for a dump.
  *
  * Input: which of them; then its bytes.
  */
@@ -12,6 +12,7 @@
 
 #include "hooks/log.h"
 #include "hooks/mem.h"
+#include "output/dump_show.h"
 #include "output/metadata.h"
 #include "output/spool_format.h"
 #include "preload/config.h"
@@ -210,6 +211,42 @@ static void elf(const uint8_t *data, size_t size)
     free(file);
 }
 
+/* --- dumps --- */
+
+static char *shown_of(struct asking *asking, bool as_json, size_t *length)
+{
+    FILE *out = stdout;
+    char *text = NULL;
+    stdout = open_memstream(&text, length);
+    if (as_json)
+        dump_show_json(asking);
+    else
+        dump_show_text(asking, true);
+    fclose(stdout);
+    stdout = out;
+    return text;
+}
+
+/* Whatever it says, it drives no terminal, and what is shown for programs is JSON. */
+static void dump(const uint8_t *data, size_t size)
+{
+    struct asked asked = {.name = {.host = "h", .pid = 7, .start_us = 1}, .has_answer = true};
+    struct asking asking = {.path = "", .directory = -1, .processes = &asked, .count = 1};
+    size_t length;
+    if (dumped_parse(&asked.dumped, strings_of(data, size), size)) {
+        char *text = shown_of(&asking, false, &length);
+        for (size_t i = 0; i < length; i++)
+            FUZZ_HOLDS((unsigned char)text[i] >= ' ' || text[i] == '\n');
+        free(text);
+        text = shown_of(&asking, true, &length);
+        json_t *object = json_loadb(text, length, 0, NULL);
+        FUZZ_HOLDS(json_is_object(object));
+        json_decref(object);
+        free(text);
+    }
+    dumped_free(&asked.dumped);
+}
+
 void fuzz_input(const uint8_t *data, size_t size)
 {
     static void (*const rows[])(const uint8_t *data, size_t size) = {settings, records, metadata, names, elf};
@@ -217,5 +254,8 @@ void fuzz_input(const uint8_t *data, size_t size)
         return;
     mem_init((size_t)64 << 20);
     log_set_level(LOG_QUIET);
-    rows[data[0] % (sizeof rows / sizeof *rows)](data + 1, size - 1);
+    if (data[0] == 'D') /* beside the others, so that the corpus keeps its meaning */
+        dump(data + 1, size - 1);
+    else
+        rows[data[0] % (sizeof rows / sizeof *rows)](data + 1, size - 1);
 }

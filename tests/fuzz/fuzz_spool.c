@@ -3,7 +3,7 @@
  * A spool directory that others fill: their files under our names, cut, garbled, sealed
  * and live, links and fifos; a writer whose own files they change under its hands; the
  * bound on the directory; the report of it all, as text and as JSON, how it differs from
- * what was moved away, all of it merged, and as other programs have it.
+ * what was moved away, all of it merged, and as other programs have it; what grows in it.
  *
  * Input: bound, stacks, options of the report, number of files; the files, each {what it
  * is, its name, 16 bits of length, contents}; then what is done with the writer, a byte
@@ -25,10 +25,12 @@
 #include "output/convert.h"
 #include "output/diff.h"
 #include "output/evict.h"
+#include "output/follow.h"
 #include "output/merge.h"
 #include "output/report.h"
 #include "output/spool.h"
 #include "output/tool.h"
+#include "output/top.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { HEAD = 4, FILES_MOST = 24, STEPS_MOST = 48, STACKS = 8, OWN_PID = 42, DESCRIPTORS = 64 };
@@ -299,6 +301,21 @@ static void compare(uint8_t options)
     check_report(diff_main, json, 5, JSON);
 }
 
+/* What is open, and after it what a second look finds. */
+static void watch(uint8_t options)
+{
+    char *words[] = {"top", "--once", "--sort", options & 1 ? "total" : "self", directory, NULL};
+    check_report(top_main, words, 5, TEXT);
+    struct follow *follow = follow_new(directory, options & 2 ? "wall" : NULL);
+    for (int looks = 0; looks < 2; looks++) {
+        const struct follow_row *rows;
+        FUZZ_HOLDS(follow_look(follow) <= 0);
+        for (size_t at = follow_rows(follow, &rows); at-- > 0;)
+            FUZZ_HOLDS(rows[at].self_now <= rows[at].self && rows[at].total_now <= rows[at].total);
+    }
+    follow_free(follow);
+}
+
 static void convert(uint8_t options, char *path)
 {
     static const struct { char *name; enum shape shape; } formats[] = {{"pprof", BINARY}, {"speedscope", JSON}, {"firefox", JSON}, {"collapsed", TEXT}};
@@ -358,6 +375,7 @@ void fuzz_input(const uint8_t *data, size_t size)
     write_spool(&input, (uint64_t)data[0] << 8, data[1] & 1, at);
     report(data[2]);
     compare(data[2]);
+    watch(data[2]);
     convert(data[2], directory);
     merge(data[2]);
     clear(directory);
