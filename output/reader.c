@@ -2,8 +2,9 @@
  *
  * A directory is not a snapshot: while it is listed, a window can be sealed so
  * that neither its old nor its new name is met. So listings are repeated until
- * one brings nothing new, and names only ever add to what is known; what is
- * gone when opened is settled then.
+ * one brings nothing new, and names only ever add to what is known; where the
+ * metadata of a live window is gone when it is looked at, all are listed again,
+ * for its process goes on in a window that was not there before, or has ended.
  */
 #include "output/reader.h"
 
@@ -57,6 +58,9 @@ struct reader {
     const char **metric_order; /* NULL at its end */
     uint32_t processes;
     struct filter *filter; /* NULL: none */
+    char **directories;    /* that were given */
+    size_t directories_count, directories_room;
+    uint32_t relistings;
     uint32_t failures;
     struct reader_counts counts;
 };
@@ -135,7 +139,10 @@ void reader_free(struct reader *reader)
         return;
     for (size_t at = 0; at < reader->count; at++)
         window_free(reader->windows[at]);
+    for (size_t at = 0; at < reader->directories_count; at++)
+        free(reader->directories[at]);
     free(reader->windows);
+    free(reader->directories);
     free(reader->metric_order);
     names_free(reader->stems);
     names_free(reader->metrics);
@@ -250,15 +257,31 @@ static int directory_list(struct reader *reader, const char *path, uint64_t *fol
     return error ? -error : new_names;
 }
 
-static void directory_add(struct reader *reader, const char *path)
+/* Until nothing new comes. Returns a negative errno, else 0 or more. */
+static int directory_list_all(struct reader *reader, const char *path, uint64_t *folders)
 {
     int found = 1;
-    uint64_t folders = 0;
     for (int listing = 0; found > 0 && listing < LISTINGS; listing++)
-        found = directory_list(reader, path, &folders);
+        found = directory_list(reader, path, folders);
+    return found;
+}
+
+static void directory_add(struct reader *reader, const char *path)
+{
+    uint64_t folders = 0;
+    int found = directory_list_all(reader, path, &folders);
     reader->counts.folders += folders;
     if (found < 0)
         fail(reader, path, -found);
+    reader->directories = tool_grow(reader->directories, reader->directories_count, &reader->directories_room, sizeof *reader->directories);
+    reader->directories[reader->directories_count++] = tool_copy(path, strlen(path));
+}
+
+static void directories_list_again(struct reader *reader)
+{
+    uint64_t folders;
+    for (size_t at = 0; at < reader->directories_count; at++)
+        directory_list_all(reader, reader->directories[at], &folders);
 }
 
 /* The metadata that belongs to a single file, where it lies beside it. */
@@ -492,19 +515,49 @@ static void metrics_sort(struct reader *reader)
     qsort(reader->metric_order, count, sizeof *reader->metric_order, metric_compare);
 }
 
-void reader_open(struct reader *reader)
+/* Sealed, or taken away, since it was listed. */
+static bool is_away(const struct window *window)
+{
+    const struct source *metadata = source_find(window, METADATA);
+    return window->shown.state == READER_DEAD && metadata && metadata->live && access(metadata->live, F_OK) && errno == ENOENT;
+}
+
+static void window_look(struct reader *reader, struct window *window)
+{
+    metadata_load(reader, window);
+    window->shown.state = state_of(window);
+}
+
+/* May add windows behind it. */
+static void window_open(struct reader *reader, struct window *window)
+{
+    window_look(reader, window);
+    if (window->refused || !is_away(window) || reader->relistings++ >= LISTINGS)
+        return;
+    directories_list_again(reader);
+    json_decref(window->metadata); /* it may say that the window is open */
+    window->metadata = NULL;
+    window_look(reader, window);
+}
+
+/* A stem's number tells its window until this is done. */
+static void refused_remove(struct reader *reader)
 {
     size_t kept = 0;
     for (size_t at = 0; at < reader->count; at++) {
-        struct window *window = reader->windows[at];
-        metadata_load(reader, window);
-        window->shown.state = state_of(window);
-        if (window->refused)
-            window_free(window);
+        if (reader->windows[at]->refused)
+            window_free(reader->windows[at]);
         else
-            reader->windows[kept++] = window;
+            reader->windows[kept++] = reader->windows[at];
     }
     reader->count = kept;
+}
+
+void reader_open(struct reader *reader)
+{
+    for (size_t at = 0; at < reader->count; at++)
+        window_open(reader, reader->windows[at]);
+    refused_remove(reader);
     windows_sort(reader);
     metrics_sort(reader);
     if (reader->failures > COMPLAINTS)

@@ -7,7 +7,8 @@
  * and stacks as often as wanted.
  *
  * - A file that is there sealed and live is read once, sealed. A live file that
- *   is gone when opened is looked for again under its sealed name.
+ *   is gone when opened is looked for again under its sealed name. Where a live
+ *   window has gone by the time of reader_open, its directory is listed again.
  * - A window that is met twice (the same directory given twice, a copy of it) is
  *   read once: host, pid, start and number name it.
  * - Live files are read up to their last newline. A line that is no stack and

@@ -237,6 +237,31 @@ START_TEST(live_sealed_after_the_listing_is_found_again)
 }
 END_TEST
 
+/* Between the listing and the look at the metadata: its process lives on in another window. */
+START_TEST(sealed_after_the_listing_is_not_killed)
+{
+    put(STEM "000000.json.live", "{\"ended\": \"open\"}");
+    put(STEM "000000.cpu.collapsed.live", "a (a.py:1) 00000005\n");
+    struct reader *reader = reader_new();
+    reader_add(reader, directory);
+    put(STEM "000001.json.live", "{\"ended\": \"open\"}");
+    put(STEM "000001.cpu.collapsed.live", "a (a.py:1) 00000007\n");
+    put(STEM "000000.cpu.collapsed", "a (a.py:1) 6\n");
+    put(STEM "000000.json", "{\"ended\": \"window\"}");
+    ck_assert_int_eq(unlink(in(STEM "000000.cpu.collapsed.live")) | unlink(in(STEM "000000.json.live")), 0);
+    reader_open(reader);
+    ck_assert_uint_eq(reader_windows(reader), 2);
+    ck_assert_int_eq(reader_window(reader, 0)->state, READER_SEALED);
+    ck_assert_int_eq(reader_window(reader, 1)->state, READER_OPEN);
+    ck_assert_uint_eq(read_all(reader, "cpu").sum, 13);
+    struct quality *quality = quality_new(reader);
+    ck_assert_uint_eq(quality->running, 1);
+    ck_assert_uint_eq(quality->killed, 0);
+    quality_free(quality);
+    reader_free(reader);
+}
+END_TEST
+
 START_TEST(evicted_is_counted_and_no_failure)
 {
     put(STEM "000000.cpu.collapsed", "a (a.py:1) 5\n");
@@ -642,6 +667,7 @@ static void reading_is_whole(void)
         ck_assert_uint_eq(window->number, at);
         ck_assert_msg(windows.sums[at] == 100 || (at + 1 == count && windows.sums[at] <= 100), "window %u of %u has %llu", at, count,
                       (unsigned long long)windows.sums[at]);
+        ck_assert_int_ne(window->state, READER_DEAD); /* its process lives */
     }
     reader_free(reader);
 }
@@ -676,6 +702,7 @@ static Suite *reader_suite(void)
     tcase_add_test(files, bad_lines_are_left_out_and_counted);
     tcase_add_test(files, line_longer_than_the_buffer);
     tcase_add_test(files, live_sealed_after_the_listing_is_found_again);
+    tcase_add_test(files, sealed_after_the_listing_is_not_killed);
     tcase_add_test(files, evicted_is_counted_and_no_failure);
     tcase_add_test(files, the_lock_tells_who_is_alive);
     tcase_add_test(files, a_pid_that_is_gone_needs_no_wait);
