@@ -237,7 +237,7 @@ static bool append(uintptr_t task, const maker_id *chain, uint32_t count)
 }
 
 /* All that was taken is zeroed: a header may come to stand on any word. */
-bool births_next(struct birth *birth)
+static bool take(struct birth *birth)
 {
     uint64_t at = atomic_load_explicit(&tail, memory_order_relaxed), header;
 
@@ -252,6 +252,60 @@ bool births_next(struct birth *birth)
         atomic_store_explicit(ring_at(at + i), 0, memory_order_relaxed);
     atomic_store_explicit(&tail, at + RECORD_HEAD + birth->count, memory_order_release);
     return true;
+}
+
+bool births_next(struct birth *birth)
+{
+    while (take(birth))
+        if (birth->task)
+            return true;
+    return false;
+}
+
+/* [sampler] The last birth at an address, as far as the table has room; what is left of
+ * earlier calls lies before the tail. */
+enum { NEWEST = 4096 }; /* 64 KiB, touched as it is used; a power of two */
+static struct {
+    uintptr_t task;
+    uint64_t at;
+} newest[NEWEST];
+
+static uint32_t newest_of(uintptr_t task)
+{
+    return (uint32_t)(task * 0x9e3779b97f4a7c15u >> 40) & (NEWEST - 1);
+}
+
+/* Calls each(place in the ring, task) for all that wait before `end`; where they end. */
+static uint64_t each_waiting(uint64_t end, void (*each)(uint64_t, uintptr_t))
+{
+    uint64_t at = atomic_load_explicit(&tail, memory_order_relaxed), header;
+
+    while (at < end && (header = atomic_load_explicit(ring_at(at), memory_order_acquire))) {
+        each(at, atomic_load_explicit(ring_at(at + 1), memory_order_relaxed));
+        at += RECORD_HEAD + header - 1;
+    }
+    return at;
+}
+
+static void note_newest(uint64_t at, uintptr_t task)
+{
+    uint32_t place = newest_of(task);
+    newest[place].task = task;
+    newest[place].at = at;
+}
+
+/* A record without a task is passed over. */
+static void drop_if_superseded(uint64_t at, uintptr_t task)
+{
+    uint32_t place = newest_of(task);
+    if (newest[place].task == task && newest[place].at > at)
+        atomic_store_explicit(ring_at(at + 1), 0, memory_order_relaxed);
+}
+
+void births_drop_superseded(void)
+{
+    if (memory)
+        each_waiting(each_waiting(atomic_load_explicit(&head, memory_order_acquire), note_newest), drop_if_superseded);
 }
 
 uint64_t births_number(void)

@@ -75,6 +75,11 @@ uint64_t births_number(void);
 
 /* The oldest birth not yet taken; false: none. */
 bool births_next(struct birth *birth);
+/* Leaves out births of tasks that are gone: another one that waits here was born at the
+ * same address. Only where none of them can have been read since the last birth was
+ * taken: which of two a reading was of is told by both. A table of a fixed size finds
+ * them, so a few may stay. */
+void births_drop_superseded(void);
 /* Whether the coroutine lives. Ask after reading it: an answer of true says that
  * what was read before was this coroutine's. */
 bool births_is_alive(maker_id maker);

@@ -196,14 +196,17 @@ uint32_t registry_find_coro(struct registry *registry, uintptr_t coro)
     return index;
 }
 
-static void put_into(const struct registry *registry, uint32_t *index, uintptr_t address, uint32_t task)
+/* Where an address is used again and again it may be there already. False: it was. */
+static bool put_into(const struct registry *registry, uint32_t *index, uintptr_t address, uint32_t task)
 {
     uint32_t at = slot_of(registry, address);
     if (!address)
-        return;
-    while (index[at])
+        return false;
+    while (index[at] && index[at] != task + 1)
         at = (at + 1) & (registry->slots - 1);
+    bool was = index[at] != 0;
     index[at] = task + 1;
+    return !was;
 }
 
 static void index_all(struct registry *registry)
@@ -414,8 +417,7 @@ static void note_coro(struct registry *registry, uint32_t index, uintptr_t coro)
     if (task->coro)
         become_another(registry, task);
     task->coro = coro;
-    put_into(registry, registry->by_coro, coro, index);
-    note_slots(registry, 0, 1);
+    note_slots(registry, 0, put_into(registry, registry->by_coro, coro, index));
 }
 
 /* A task that nobody has read yet may have made others: its coroutine is noted at

@@ -642,6 +642,54 @@ END_TEST
 
 /* --- no room --- */
 
+/* A task is gone when another one is born in its place. */
+START_TEST(superseded_births_are_dropped)
+{
+    start_hooked(_i);
+    make_task(8);
+    make_task(8);
+    take(8, 0, NULL);
+    take(8, 0, NULL); /* unless that was asked for, each is told */
+    make_task(8);
+    make_task(16);
+    make_task(8);
+    births_drop_superseded();
+    make_task(16); /* later */
+    take(16, 0, NULL);
+    take(8, 0, NULL);
+    take(16, 0, NULL);
+    take_none();
+    births_drop_superseded();
+    make_task(8);
+    births_drop_superseded();
+    births_drop_superseded();
+    take(8, 0, NULL);
+    take_none();
+}
+END_TEST
+
+START_TEST(a_full_ring_of_superseded_births)
+{
+    start_hooked(_i);
+    uint64_t before = births_lost();
+    for (int round = 0; round < 3; round++) {
+        while (births_lost() == before)
+            for (uintptr_t task = 8; task <= 80; task += 8)
+                make_task(task);
+        before = births_lost();
+        births_drop_superseded();
+        struct birth birth;
+        uint32_t seen = 0, taken = 0;
+        while (births_next(&birth)) {
+            seen |= 1u << birth.task / 8;
+            taken++;
+        }
+        ck_assert_uint_eq(seen, 0x7fe); /* of the last ones that had room, ten in a row */
+        ck_assert_uint_eq(taken, 10);
+    }
+}
+END_TEST
+
 START_TEST(a_full_bucket_is_counted)
 {
     enum { MANY = 150000 };
@@ -779,7 +827,7 @@ static void *make_many(void *argument)
     for (uintptr_t i = 0; i < ROUNDS; i++) {
         push_at(places[mine][1], target.coro_type);
         push_at(places[mine][0], target.coro_type);
-        make_task(i << 3 | mine);
+        make_task((i + 1) << 3 | mine);
         pop();
         pop();
         destroy(places[mine][0]);
@@ -806,7 +854,8 @@ START_TEST(threads_and_a_taker)
     deaths = 0;
     for (uintptr_t i = 0; i < THREADS; i++)
         ck_assert_int_eq(pthread_create(&threads[i], NULL, make_many, (void *)i), 0);
-    while (taken + births_lost() - before < THREADS * ROUNDS)
+    while (taken + births_lost() - before < THREADS * ROUNDS) {
+        births_drop_superseded(); /* each task is another one: none is */
         while (births_next(&birth)) {
             uintptr_t of = birth.task & 7, number = birth.task >> 3;
             bool good = of < THREADS && number >= next[of] && birth.count == 2; /* in its thread's order; what was lost is missing */
@@ -819,6 +868,7 @@ START_TEST(threads_and_a_taker)
             next[of] = number + 1;
             taken++;
         }
+    }
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     take_none();
@@ -833,7 +883,7 @@ Suite *suite_births(void)
         nothing_before_the_start, the_original_is_called_with_what_came, the_slot_and_the_descriptor, subclasses_of_subclasses,
         a_circle_of_subclasses_ends, what_is_not_as_it_should_be, another_original_is_refused, another_type_of_the_same_original,
         innermost_first_and_only_coroutines, a_long_chain_is_cut_at_its_outer_end, a_deep_thread_is_read_to_a_limit, no_thread_no_frame,
-        an_address_is_no_identity, made_while_it_dies, identities_that_never_were, a_full_bucket_is_counted, a_full_ring_is_counted,
+        an_address_is_no_identity, made_while_it_dies, identities_that_never_were, superseded_births_are_dropped, a_full_ring_of_superseded_births, a_full_bucket_is_counted, a_full_ring_is_counted,
         deaths_of_futures_are_counted_where_they_were, futures_of_another_make_stay_as_they_are,
         records_of_all_lengths_round_the_ring, a_child_begins_with_an_empty_ring,
     };

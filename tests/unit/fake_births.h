@@ -90,10 +90,20 @@ FAKE_WEAK uintptr_t births_task_of(uintptr_t coroutine)
 
 FAKE_WEAK bool births_next(struct birth *birth)
 {
-    if (fake_births.taken == fake_births.born)
-        return false;
-    *birth = fake_births.ring[fake_births.taken++];
-    return true;
+    while (fake_births.taken < fake_births.born) {
+        *birth = fake_births.ring[fake_births.taken++];
+        if (birth->task)
+            return true;
+    }
+    return false;
+}
+
+FAKE_WEAK void births_drop_superseded(void)
+{
+    for (uint64_t i = fake_births.taken; i < fake_births.born; i++)
+        for (uint64_t later = i + 1; later < fake_births.born; later++)
+            if (fake_births.ring[later].task == fake_births.ring[i].task)
+                fake_births.ring[i].task = 0;
 }
 
 FAKE_WEAK uintptr_t births_coroutine(maker_id maker)
