@@ -14,12 +14,13 @@ BENCH_RUNS    ?= 7
 BENCH_TASKS   ?= 100,1000,10000,50000
 BENCH_TASK_SECONDS ?= 12
 BENCH_PYTHON  ?=
+BENCH_GOAL_SECONDS ?= 10
 BENCH_PEERS_PYTHONS ?= $(or $(BENCH_PYTHON),3.11.2 3.15)
 BENCH_PEERS_SECONDS ?= 3
 BENCH_ROWS    ?=
 BENCH_STORY_PYTHON  ?= $(BENCH_PYTHON)
 
-.PHONY: bench-peers bench-reader
+.PHONY: bench-goals bench-peers bench-reader
 bench: all $(B)/births_live.so
 	$(Q)tests/bench/cost.py --pairs $(BENCH_PAIRS) $(BENCH_PYTHON:%=--python %)
 	$(Q)tests/bench/truth.py --samples $(BENCH_SAMPLES) --seconds $(BENCH_SECONDS) $(BENCH_PYTHON:%=--python %)
@@ -31,6 +32,10 @@ bench: all $(B)/births_live.so
 # The reading programs on spools of 100 MiB and 1 GiB, beside awk: a minute.
 bench-reader: $(B)/aprof
 	$(Q)tests/bench/reader.py --runs $(BENCH_RUNS) --aprof $(B)/aprof
+
+# What may be spent, beside the goals: a row each. For a look: BENCH_PAIRS=5 BENCH_GOAL_SECONDS=4.
+bench-goals: all $(B)/births_live.so
+	$(Q)tests/bench/goals.py --pairs $(BENCH_PAIRS) --seconds $(BENCH_GOAL_SECONDS) $(BENCH_PYTHON:%=--python %)
 
 bench-peers: all $(B)/story_live.so
 	$(Q)tests/bench/story.py --library $(B)/story_live.so --runs $(BENCH_RUNS) $(BENCH_STORY_PYTHON:%=--python %)

@@ -145,12 +145,18 @@ def child(library, kind):
 
 # --- the parent ---
 
-def measure(label, words, library, kind, runs):
+def ns_more(words, library, kind, runs):
+    """ns a piece with the hooks beyond those without, of each run, and ns without."""
     more, without = [], []
     for _ in range(runs):
         said = subprocess.run(words + [os.path.abspath(__file__), "--child", library, kind], check=True, stdout=subprocess.PIPE)
         more.append(float(said.stdout.split()[0]))
         without.append(float(said.stdout.split()[1]))
+    return more, without
+
+
+def measure(label, words, library, kind, runs):
+    more, without = ns_more(words, library, kind, runs)
     middle, base = statistics.median(more), statistics.median(without)
     print("%-14s %-8s %+7.1f ns (%+.1f to %+.1f), %.2f %% of %.1f ns" % (
         label, kind, middle, min(more), max(more), 100 * middle / base, base), flush=True)
@@ -169,8 +175,9 @@ def main():
             measure(label, command.split(), os.path.realpath(options.library), kind, options.runs)
 
 
-if sys.argv[1:2] == ["--child"]:
-    import asyncio
-    child(sys.argv[2], sys.argv[3])
-else:
-    main()
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--child"]:
+        import asyncio
+        child(sys.argv[2], sys.argv[3])
+    else:
+        main()

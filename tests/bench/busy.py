@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: MIT
 """busy: does a fixed kind of work for SECONDS and prints rounds a wall second, rounds a CPU second.
 
-    busy.py calls|asyncio|idle SECONDS
+    busy.py calls|asyncio|waiting|idle SECONDS
+
+waiting: as asyncio, beside 10,000 tasks of four coroutines that wait all the time.
 """
 import asyncio
 import sys
 import time
+
+import waiting as crowd
+
+WAITING = 10000
 
 
 def fib(n):
@@ -33,15 +39,33 @@ async def service(end):
     return rounds
 
 
-def main():
-    kind, seconds = sys.argv[1], float(sys.argv[2])
+async def serve(seconds, waiting=0):
+    event = asyncio.Event()
+    tasks = crowd.make_tasks(waiting, event)
+    await asyncio.sleep(0)  # until they wait
     wall, cpu = time.monotonic(), time.thread_time()
+    rounds = await service(wall + seconds)
+    figures = rounds / (time.monotonic() - wall), rounds / (time.thread_time() - cpu)
+    event.set()
+    await asyncio.gather(*tasks)
+    return figures
+
+
+def work(kind, seconds):
+    wall, cpu, rounds = time.monotonic(), time.thread_time(), 1
     if kind == "idle":
         time.sleep(seconds)
-        rounds = 1
     else:
-        rounds = calls(wall + seconds) if kind == "calls" else asyncio.run(service(wall + seconds))
-    print(rounds / (time.monotonic() - wall), rounds / (time.thread_time() - cpu))
+        rounds = calls(wall + seconds)
+    return rounds / (time.monotonic() - wall), rounds / (time.thread_time() - cpu)
+
+
+def main():
+    kind, seconds = sys.argv[1], float(sys.argv[2])
+    if kind in ("asyncio", "waiting"):
+        print(*asyncio.run(serve(seconds, WAITING if kind == "waiting" else 0)))
+    else:
+        print(*work(kind, seconds))
 
 
 main()

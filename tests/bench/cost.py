@@ -49,8 +49,8 @@ def median_error(values):
     return statistics.median(values), low, high
 
 
-def start_cost(words, count, label, limit_ms):
-    """The two kinds take turns, in an order that changes."""
+def start_differences(words, count):
+    """ms more with the profiler, of each pair, and ms without. The two kinds take turns, in an order that changes."""
     folder = h.fresh_folder("start")
     kinds = [environment(False, ""), environment(True, os.path.join(folder, "spool"))]
     differences, alone = [], []
@@ -61,6 +61,11 @@ def start_cost(words, count, label, limit_ms):
         if i >= 3:  # the first ones warm the caches
             differences.append(1e3 * (took[1] - took[0]))
             alone.append(1e3 * took[0])
+    return differences, alone
+
+
+def start_cost(words, count, label, limit_ms):
+    differences, alone = start_differences(words, count)
     middle, low, high = median_error(differences)
     print("start  %-28s %7.3f ms more (%.3f to %.3f), %.2f without; goal %.1f" % (label, middle, low, high, statistics.median(alone), limit_ms), flush=True)
 
@@ -72,28 +77,39 @@ def rounds(python, kind, seconds, preload, folder, n):
     return [float(x) for x in result.out.split()]
 
 
-def throughput(python, kind, pairs, other, label):
+def ratios(python, kind, pairs, other=True, seconds=0.5):
+    """Rounds with the profiler over those without, of each pair: by the wall clock, by CPU."""
     folder = h.fresh_folder("throughput")
     by_wall, by_cpu = [], []
     for n in range(pairs):
         pair = {}
         for which in ((0, 1), (1, 0))[n % 2]:
-            pair[which] = rounds(python, kind, 0.5, bool(which and other), folder, n)
+            pair[which] = rounds(python, kind, seconds, bool(which and other), folder, n)
         by_wall.append(pair[1][0] / pair[0][0])
         by_cpu.append(pair[1][1] / pair[0][1])
-    wall, cpu = median_error(by_wall), median_error(by_cpu)
+    return by_wall, by_cpu
+
+
+def throughput(python, kind, pairs, other, label):
+    wall, cpu = map(median_error, ratios(python, kind, pairs, other))
     print("rounds %-8s %-8s %-12s by wall %.3f (%.3f to %.3f), by CPU %.3f (%.3f to %.3f), %d pairs; goal 0.98 at the lower bound" % (
         kind, python.label, label, *wall, *cpu, pairs), flush=True)
 
 
-def own_share(python, kind, seconds):
+def own_shares(python, kind, seconds):
+    """(% of the sampler, % of the handlers) of the process's CPU, or of a core; and the process."""
     result = h.run([BUSY, kind, "%g" % seconds], "share", python=python, timeout=seconds + 60)
     process = h.Spool(result.spool).one()
     sampler, handler = process.counter("sampler_cpu_us"), process.counter("handler_us")
     whole = sum(m["end_us"] - m["start_us"] for m in process.metas())
     base = whole if kind == "idle" else process.counter("process_cpu_us")
+    return 100 * sampler / base, 100 * handler / base, process
+
+
+def own_share(python, kind, seconds):
+    sampler, handlers, _ = own_shares(python, kind, seconds)
     print("own    %-8s %-8s sampler %.3f %%, handlers %.3f %% of %s" % (
-        kind, python.label, 100 * sampler / base, 100 * handler / base, "a core" if kind == "idle" else "the process's CPU"), flush=True)
+        kind, python.label, sampler, handlers, "a core" if kind == "idle" else "the process's CPU"), flush=True)
 
 
 def attempt(function, *args):
@@ -116,11 +132,11 @@ def main():
     for python in [p for p in pythons if not p.prefix]:  # what leads into a folder would be measured too
         failed += attempt(start_cost, python.words + ["-c", "pass"], max(20, options.starts // 8), python.label + " -c pass", 2.0)
     for python in pythons:
-        for kind, seconds in (("calls", 5), ("asyncio", 5), ("idle", 5)):
+        for kind, seconds in (("calls", 5), ("asyncio", 5), ("waiting", 5), ("idle", 5)):
             failed += attempt(own_share, python, kind, seconds)
     for python in pythons[-1:] if options.python is None else pythons:
         failed += attempt(throughput, python, "calls", options.pairs, False, "nothing")
-        for kind in ("calls", "asyncio"):
+        for kind in ("calls", "asyncio", "waiting"):
             failed += attempt(throughput, python, kind, options.pairs, True, "libaprof")
     h.remove_work()
     return 1 if failed else 0
