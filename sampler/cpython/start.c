@@ -15,11 +15,25 @@ static bool follow(uintptr_t base, int32_t offset, uintptr_t *to)
     return true;
 }
 
+static bool find_callable(const struct py_target *target, uintptr_t arg, uintptr_t *callable)
+{
+    uintptr_t boot;
+    return target->function_type && target->method_type && follow(arg, CALLBACK_ARG, &boot) && follow(boot, BOOT_CALLABLE, callable);
+}
+
+uintptr_t start_self(const struct py_target *target, uintptr_t arg)
+{
+    uintptr_t callable, self;
+    return find_callable(target, arg, &callable) && objects_is(target, callable, target->method_type) &&
+                   follow(callable, target->layout.method_self, &self)
+               ? self
+               : 0;
+}
+
 bool start_code(const struct py_target *target, uintptr_t arg, struct py_code *code)
 {
-    uintptr_t boot, callable, address;
-    if (!target->function_type || !target->method_type || !follow(arg, CALLBACK_ARG, &boot) ||
-        !follow(boot, BOOT_CALLABLE, &callable))
+    uintptr_t callable, address;
+    if (!find_callable(target, arg, &callable))
         return false;
     if (objects_is(target, callable, target->method_type) && !follow(callable, target->layout.method_function, &callable))
         return false;

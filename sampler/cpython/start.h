@@ -20,4 +20,7 @@
  * function or method, or anything is not what it should be. */
 bool start_code(const struct py_target *target, uintptr_t arg, struct py_code *code);
 
+/* The object whose method that is: threading's Thread, as a rule. 0: no method. */
+uintptr_t start_self(const struct py_target *target, uintptr_t arg);
+
 #endif

@@ -34,6 +34,13 @@ bool threadnames_begin(struct threadnames_walk *walk, const struct py_target *ta
     return dict && containers_dict_begin(&walk->threads, target, containers_dict_get(target, dict, "_active"));
 }
 
+/* A dict's entries are in the order in which they came. */
+void threadnames_newest(struct threadnames_walk *walk, uint32_t entries)
+{
+    if (walk->threads.count > entries)
+        walk->threads.next = walk->threads.count - entries;
+}
+
 /* The entry before walk->threads.next, once more. */
 static bool stands_there_still(const struct threadnames_walk *walk, uintptr_t key, uintptr_t value)
 {
@@ -43,14 +50,17 @@ static bool stands_there_still(const struct threadnames_walk *walk, uintptr_t ke
     return containers_dict_next(&again, &key_now, &value_now) && again.next == walk->threads.next && key_now == key && value_now == value;
 }
 
+uint32_t threadnames_of(const struct py_target *target, uintptr_t thread, char *name, uint32_t size)
+{
+    struct py_str str;
+    return objects_str(target, containers_attribute(target, thread, "_name"), &str) ? objects_text(&str, name, size) : 0;
+}
+
 bool threadnames_next(struct threadnames_walk *walk, uint64_t *thread, char *name, uint32_t size, uint32_t *length)
 {
     uintptr_t key, value;
-    struct py_str str;
     while (containers_dict_next(&walk->threads, &key, &value)) {
-        *length = objects_number(walk->target, key, thread) && objects_str(walk->target, containers_attribute(walk->target, value, "_name"), &str)
-                      ? objects_text(&str, name, size)
-                      : 0;
+        *length = objects_number(walk->target, key, thread) ? threadnames_of(walk->target, value, name, size) : 0;
         if (*length && stands_there_still(walk, key, value))
             return true;
     }
