@@ -185,6 +185,7 @@ static void prepare_sampler(void)
         .signals = config.signals,
         .metrics = (uint32_t)config.metrics,
         .creators = config.creators,
+        .thread_frames = config.thread_frames,
         .hook = hook_later,
         .window_ns = config.window * SECOND,
         .delay_ns = config.delay * SECOND,
@@ -207,7 +208,8 @@ static int start_ticks(void)
                                    .period_ns = SECOND / config.rate,
                                    .longest_ns = SECOND / (config.min_rate < config.rate ? config.min_rate : config.rate),
                                    .share_ppm = (uint32_t)config.overhead * HANDLERS_SHARE_PPM,
-                                   .clock = config.clock == CONFIG_CLOCK_MONOTONIC ? TIMER_MONOTONIC : TIMER_CPU};
+                                   .clock = config.clock == CONFIG_CLOCK_MONOTONIC ? TIMER_MONOTONIC : TIMER_CPU,
+                                   .thread_names = config.thread_frames};
     timer_init();
     return config.signals ? tick_start(&options) : 0;
 }

@@ -38,7 +38,8 @@ enum {
     CODE_LOOP = 1,     /* BaseEventLoop._run_once of asyncio/base_events.py */
     CODE_SELECTOR = 2, /* ...Selector.select of selectors.py */
     CODE_HANDLE = 4,   /* Handle._run of asyncio/events.py */
-    CODE_THREAD = 8    /* what threading.py calls a thread's function through */
+    CODE_THREAD = 8,   /* what threading.py calls a thread's function through */
+    CODE_MARKER = 16   /* no code: the marker [thread NAME] */
 };
 
 /* [loader] Maps the shared parts. 0 or a negative errno. */

@@ -299,7 +299,7 @@ static uint64_t application_cpu(const struct budget_spent *spent)
 static bool is_at_rest(uint64_t now, const struct budget_spent *spent)
 {
     return loop.may_rest && !loop.stopped && (int64_t)(application_cpu(spent) - loop.rest_cpu) < REST_CPU_NS && now < loop.window_end_ns &&
-           now - loop.described_ns < describing_interval(now) && !loop.dump_asked;
+           now - loop.described_ns < describing_interval(now) && !loop.dump_asked && !watch_wants_tick(loop.watch, now);
 }
 
 static void rest(uint64_t now)
@@ -486,7 +486,8 @@ static struct tasks *make_tasks(void)
 static bool make_state(void)
 {
     struct watch_options watching = {
-        .target = options.target, .depth = options.depth, .max_threads = options.max_threads, .period_ns = SECOND / options.rate, .signals = options.signals};
+        .target = options.target, .depth = options.depth, .max_threads = options.max_threads, .period_ns = SECOND / options.rate, .signals = options.signals,
+        .thread_frames = options.thread_frames};
     if (options.clock == TIMER_CPU && watching.period_ns < clock_kernel_tick())
         watching.period_ns = clock_kernel_tick();
     if (!loop.precise_known) {

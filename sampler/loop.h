@@ -55,6 +55,7 @@ struct loop_options {
     bool signals;
     uint32_t metrics;          /* bit mask of enum metric */
     bool creators;             /* the making of tasks is hooked */
+    bool thread_frames;        /* stacks begin with the thread's name */
     /* Has the making of tasks of this type hooked by the main thread, with the GIL, if it can be done. */
     void (*hook)(uintptr_t task_type, uintptr_t interp);
     uint64_t window_ns, delay_ns, duration_ns;

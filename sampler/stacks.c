@@ -222,11 +222,50 @@ profile_stack stacks_push_marker(struct stacks *stacks, profile_stack parent, co
     return push(stacks, parent, profile_intern(stacks->profile, marker, strlen(marker), 0));
 }
 
-profile_stack stacks_push_truncated(struct stacks *stacks, uint32_t frames)
+profile_stack stacks_push_truncated(struct stacks *stacks, profile_stack root, uint32_t frames)
 {
     char marker[32];
     log_format(marker, sizeof marker, "[truncated %u]", frames);
-    return stacks_push_marker(stacks, PROFILE_ROOT, marker);
+    return stacks_push_marker(stacks, root, marker);
+}
+
+profile_stack stacks_thread_marker(struct stacks *stacks, const char *marker, size_t length)
+{
+    return push(stacks, PROFILE_ROOT, profile_intern(stacks->profile, marker, length, CODE_MARKER));
+}
+
+profile_stack stacks_marker_of(struct stacks *stacks, profile_stack stack)
+{
+    const struct profile *profile = stacks->profile;
+    profile_stack first = stack;
+    for (; stack != PROFILE_ROOT; stack = profile_parent(profile, stack))
+        first = stack;
+    return first != PROFILE_ROOT && profile_frame_flags(profile, profile_leaf(profile, first)) & CODE_MARKER ? first : PROFILE_ROOT;
+}
+
+/* Without its twin. */
+static profile_stack move_frames(struct stacks *stacks, profile_stack stack, profile_stack marker)
+{
+    const struct profile *profile = stacks->profile;
+    profile_stack below = stacks_marker_of(stacks, stack), moved = marker;
+    uint32_t frames = profile_depth(profile, stack) - profile_depth(profile, below);
+    profile_frame *frame = below == marker || stack == profile_overflow(profile) ? NULL : mem_alloc((frames + 1) * sizeof *frame);
+    if (!frame)
+        return stack;
+    for (uint32_t i = frames; i-- > 0; stack = profile_parent(profile, stack))
+        frame[i] = profile_leaf(profile, stack);
+    for (uint32_t i = 0; i < frames; i++)
+        moved = push(stacks, moved, frame[i]);
+    mem_free(frame);
+    return moved;
+}
+
+profile_stack stacks_move(struct stacks *stacks, profile_stack stack, profile_stack marker)
+{
+    profile_stack twin = profile_twin(stacks->profile, stack), moved = move_frames(stacks, stack, marker);
+    if (twin != PROFILE_ROOT && moved != stack && moved != profile_overflow(stacks->profile))
+        profile_set_twin(stacks->profile, moved, move_frames(stacks, twin, marker));
+    return moved;
 }
 
 static profile_frame known_frame(struct stacks *stacks, const struct stack_entry *entry)
@@ -240,7 +279,7 @@ static profile_frame known_frame(struct stacks *stacks, const struct stack_entry
 
 static profile_stack begin_stack(struct stacks *stacks, const struct stack_copy *copy)
 {
-    return copy->cut ? stacks_push_truncated(stacks, copy->cut) : PROFILE_ROOT;
+    return copy->cut ? stacks_push_truncated(stacks, copy->root, copy->cut) : copy->root;
 }
 
 static profile_stack push_entries(struct stacks *stacks, const struct stack_copy *copy, profile_stack stack, uint32_t from, uint32_t to,
@@ -294,7 +333,7 @@ uint64_t stacks_began_with(struct stacks *stacks, profile_stack stack)
     char text[TEXT_FRAME_MAX];
     profile_frame first = profile_leaf(profile, stack);
     for (; stack != PROFILE_ROOT; stack = profile_parent(profile, stack))
-        if (!(profile_frame_flags(profile, profile_leaf(profile, stack)) & CODE_THREAD))
+        if (!(profile_frame_flags(profile, profile_leaf(profile, stack)) & (CODE_THREAD | CODE_MARKER)))
             first = profile_leaf(profile, stack);
     if (!first)
         return 0;

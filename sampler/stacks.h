@@ -44,6 +44,7 @@ struct stack_copy {
     bool cycle;           /* its awaiters go round in a circle */
     bool chosen;          /* of several awaiters one was taken by lot */
     bool torn_awaiter;    /* awaiters are missing */
+    profile_stack root;   /* what its stacks stand on: the marker of the thread's name. Set by whoever interns; no part of a pass */
     struct stack_entry entry[];
 };
 
@@ -81,8 +82,14 @@ profile_stack stacks_intern(struct stacks *stacks, const struct stack_copy *copy
 profile_stack stacks_intern_task(struct stacks *stacks, const struct stack_copy *copy, profile_stack below);
 /* One frame more, by its entry. */
 profile_stack stacks_push(struct stacks *stacks, profile_stack parent, const struct stack_entry *entry);
-/* The first frame of a stack of which so many were cut at the root end. */
-profile_stack stacks_push_truncated(struct stacks *stacks, uint32_t frames);
+/* On root, the frame that so many were cut at the root end. */
+profile_stack stacks_push_truncated(struct stacks *stacks, profile_stack root, uint32_t frames);
+/* The stack that is this marker of a thread's name alone; ... */
+profile_stack stacks_thread_marker(struct stacks *stacks, const char *marker, size_t length);
+/* ... that which a stack begins with: PROFILE_ROOT, with none; ... */
+profile_stack stacks_marker_of(struct stacks *stacks, profile_stack stack);
+/* ... and the same frames on another one (PROFILE_ROOT: on none), with the same twin there. */
+profile_stack stacks_move(struct stacks *stacks, profile_stack stack, profile_stack marker);
 /* A marker more: [ready], [cycle]. */
 profile_stack stacks_push_marker(struct stacks *stacks, profile_stack parent, const char *marker);
 /* Which function the stack's thread began with, threading's own left out, whatever the line:

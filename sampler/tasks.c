@@ -400,13 +400,18 @@ static bool must_list(const struct tasks *tasks, uint64_t now)
 
 /* --- one leaf --- */
 
+/* Frames of a stack, the marker of its thread left out. */
+static uint32_t depth_of(struct tasks *tasks, profile_stack stack)
+{
+    return profile_depth(tasks->stacks->profile, stack) - (stacks_marker_of(tasks->stacks, stack) != PROFILE_ROOT);
+}
+
 /* A stack that would be deeper than what is kept: cut at the root end. */
 static profile_stack push_cut(struct tasks *tasks, const struct registered *task, profile_stack base, uint32_t links, uint32_t depth)
 {
     struct profile *profile = tasks->stacks->profile;
     uint32_t kept_links = links < depth ? links : depth, tail = depth - kept_links;
-    uint32_t below = profile_depth(profile, base);
-    profile_stack stack = stacks_push_truncated(tasks->stacks, below + links - depth);
+    profile_stack stack = stacks_push_truncated(tasks->stacks, stacks_marker_of(tasks->stacks, base), depth_of(tasks, base) + links - depth);
     for (uint32_t i = tail; i-- > 0; base = profile_parent(profile, base))
         tasks->tail[i] = profile_leaf(profile, base);
     for (uint32_t i = 0; i < tail; i++)
@@ -421,7 +426,7 @@ static profile_stack make_stack(struct tasks *tasks, const struct registered *ta
 {
     uint32_t depth = tasks->options.depth, below = profile_depth(tasks->stacks->profile, base);
     profile_stack stack = base;
-    if (below + task->links > depth)
+    if (below + task->links > depth && depth_of(tasks, base) + task->links > depth)
         stack = push_cut(tasks, task, base, task->links, depth);
     else
         for (uint32_t i = 0; i < task->links; i++) {

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <string.h> /* memcpy */
 
 #include "hooks/clock.h"
 #include "hooks/guard.h"
@@ -15,8 +16,10 @@
 #include "sampler/cpython/asyncios.h"
 #include "sampler/cpython/start.h"
 #include "sampler/cpython/states.h"
+#include "sampler/cpython/threadnames.h"
 #include "sampler/ring.h"
 #include "sampler/stacked.h"
+#include "sampler/text.h"
 
 enum {
     WALK_FACTOR = 4,     /* frames walked at most, in depths: to find the bottom and count what is cut */
@@ -33,6 +36,13 @@ static struct {
     void (*_Atomic on_any)(void);
     _Atomic uintptr_t hook_type, hook_interp; /* a Task type whose making is to be hooked */
 } tick;
+
+/* By record. Apart from those: pages that are not asked for are not there. */
+static struct {
+    _Atomic uint64_t birth; /* whose name it is */
+    uint32_t length;
+    char name[TICK_NAME_MAX];
+} named[THREADS_MAX];
 
 /* --- a record --- */
 
@@ -425,6 +435,24 @@ static void note_origin(struct thread *self)
         self->origin = code.identity;
 }
 
+/* Nobody may see the thread among Python's before it ends. */
+static void note_name(const struct thread *self)
+{
+    char name[TEXT_NAME_MAX];
+    uint32_t length = threadnames_of(tick.options.target, start_self(tick.options.target, (uintptr_t)self->arg), name, sizeof name);
+    if (length == 0 || length > TICK_NAME_MAX)
+        return;
+    memcpy(named[self->index].name, name, length);
+    named[self->index].length = length;
+    atomic_store_explicit(&named[self->index].birth, atomic_load(&self->birth), memory_order_release);
+}
+
+uint32_t tick_name_at_birth(const struct thread *thread, const char **name)
+{
+    *name = named[thread->index].name;
+    return atomic_load_explicit(&named[thread->index].birth, memory_order_acquire) == atomic_load(&thread->birth) ? named[thread->index].length : 0;
+}
+
 /* [application thread] A thread of the interpreter needs no look of the sampler
  * to get its timer: it may not live that long. */
 static void born(struct thread *self)
@@ -435,6 +463,8 @@ static void born(struct thread *self)
         start >= tick.options.target->text_end)
         return;
     note_origin(self);
+    if (tick.options.thread_names)
+        note_name(self);
     mask_changed(); /* it has its maker's */
     if (sigaction_in_force(TIMER_SIGNAL))
         tick_arm(self);

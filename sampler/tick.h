@@ -30,6 +30,7 @@ struct tick_options {
     uint64_t longest_ns;     /* what the period may grow to, ... */
     uint32_t share_ppm;      /* ... so that ticks use no more of their thread's CPU, in millionths; 0: it does not grow */
     enum timer_clock clock;
+    bool thread_names;       /* what Python calls a thread is noted at its birth */
 };
 
 /* Sets what every tick reads; call before timers are made. Claims TIMER_SIGNAL
@@ -40,6 +41,11 @@ int tick_start(const struct tick_options *options);
  * running; their signals do nothing. Where the guard is not in force a tick reads
  * by system call: dearer, and as exact, since the thread still walks itself. */
 void tick_enable(bool enabled);
+
+/* [sampler] What Python called this thread at its birth, escaped; its length. 0: not known (it is none of the
+ * interpreter's, or was there before; or the name is longer than TICK_NAME_MAX). Valid until its record is released. */
+enum { TICK_NAME_MAX = 112 };
+uint32_t tick_name_at_birth(const struct thread *thread, const char **name);
 
 /* Arms a timer for this thread, first expiry random in (0, period]. False when
  * it could not be made (timers limit, thread gone, no tick_start). */

@@ -14,6 +14,7 @@
 #include "sampler/cpython/threadnames.h"
 #include "sampler/draw.h"
 #include "sampler/ring.h"
+#include "sampler/threadframes.h"
 #include "sampler/tick.h"
 
 enum {
@@ -63,6 +64,7 @@ struct watched {
     uint8_t unticked;       /* periods of CPU that it used without a tick, once they were too many; until its next tick */
     bool empty;             /* no Python frame at the last look */
     uint8_t postponed;
+    struct threadframe frame;
 };
 
 /* Who took the GILs of all interpreters last, and the CPU clocks of their threads: while
@@ -87,7 +89,8 @@ struct watch {
     bool closed[THREADS_MAX]; /* the account of this thread was closed before its end: its birth is behind us */
     struct stack_copy *one, *two;
     uint64_t seed;          /* for what is taken by lot */
-    struct crowd crowd;
+    struct crowd crowd;         /* stacks in it begin with no thread's name */
+    struct threadframes *frames; /* NULL: no stack does */
     uint64_t began_ns;      /* of the last tick */
     /* Walks through all thread states: the tick of the last one that was not broken, when that
      * was, how many states it found, and how many a tick could have had since. */
@@ -128,7 +131,8 @@ struct watch *watch_new(const struct watch_options *options, uint64_t since_ns)
     mark_all();
     watch->one = stacks_new_copy(options->depth);
     watch->two = stacks_new_copy(options->depth);
-    if (watch->one && watch->two)
+    watch->frames = options->thread_frames ? threadframes_new(options->target, since_ns) : NULL;
+    if (watch->one && watch->two && !watch->frames == !options->thread_frames)
         return watch;
     watch_free(watch);
     return NULL;
@@ -137,6 +141,7 @@ struct watch *watch_new(const struct watch_options *options, uint64_t since_ns)
 void watch_free(struct watch *watch)
 {
     timer_drop(watch->sum_timer);
+    threadframes_free(watch->frames);
     for (uint32_t i = 0; i < watch->draw.count; i++)
         mem_free(watch->by_record[watch->draw.order[i]]);
     mem_free(watch->one);
@@ -252,17 +257,26 @@ static void doubt_list(struct watch *watch)
 
 /* --- beginning and end of watching --- */
 
-/* The stack of the function that the thread began with, as far as it is known. */
-static profile_stack origin_of(const struct look *look, const struct thread *record)
+/* The marker of its name, where stacks begin with one. */
+static profile_stack marker_of(const struct look *look, struct watched *watched)
 {
-    profile_frame frame = record->origin ? codes_frame(look->stacks->profile, &look->stacks->paths, record->origin, -1) : 0;
-    return frame ? profile_push(look->stacks->profile, PROFILE_ROOT, frame) : PROFILE_ROOT;
+    struct threadframes *frames = look->watch->frames;
+    return frames ? threadframes_marker(frames, &watched->frame, look->stacks) : PROFILE_ROOT;
+}
+
+/* The stack of the function that the thread began with, as far as it is known. */
+static profile_stack origin_of(const struct look *look, struct watched *watched)
+{
+    uint64_t origin = watched->record->origin;
+    profile_frame frame = origin ? codes_frame(look->stacks->profile, &look->stacks->paths, origin, -1) : 0;
+    profile_stack marker = marker_of(look, watched);
+    return frame ? profile_push(look->stacks->profile, marker, frame) : marker;
 }
 
 /* Where unseen time goes: below the stack it was last found in. */
-static profile_stack last_of(const struct look *look, const struct watched *watched)
+static profile_stack last_of(const struct look *look, struct watched *watched)
 {
-    return watched->last != PROFILE_ROOT ? watched->last : origin_of(look, watched->record);
+    return watched->last != PROFILE_ROOT ? watched->last : origin_of(look, watched);
 }
 
 static bool is_of_interpreter(const struct look *look, const struct thread *record)
@@ -299,6 +313,20 @@ static void prepare_ring(struct thread *record)
         ring_init(record->space, record->space_size);
 }
 
+static void join_frames(const struct look *look, struct watched *watched)
+{
+    struct threadframes *frames = look->watch->frames;
+    const char *name;
+    watched->frame.tid = watched->record->tid;
+    if (!frames)
+        return;
+    if (!threadframes_join(frames, &watched->frame))
+        look->window->counters.limits[LIMIT_memory]++;
+    uint32_t length = tick_name_at_birth(watched->record, &name);
+    if (length)
+        threadframes_name(frames, &watched->frame, name, length);
+}
+
 static struct watched *begin(const struct look *look, struct thread *record)
 {
     struct watched *watched = mem_zalloc(sizeof *watched);
@@ -310,6 +338,7 @@ static struct watched *begin(const struct look *look, struct thread *record)
     prepare_ring(record);
     open_account(look, watched);
     watched->listed = UNLISTED;
+    join_frames(look, watched);
     look->watch->by_record[record->index] = watched;
     draw_add(&look->watch->draw, record->index);
     return watched;
@@ -318,6 +347,8 @@ static struct watched *begin(const struct look *look, struct thread *record)
 static void forget(struct watch *watch, struct watched *watched)
 {
     unlist(watch, watched);
+    if (watch->frames)
+        threadframes_leave(watch->frames, &watched->frame);
     watch->by_record[watched->record->index] = NULL;
     draw_remove(&watch->draw, watched->record->index);
     mem_free(watched);
@@ -450,11 +481,12 @@ static void run_in(const struct look *look, struct watched *watched, uint64_t cp
 
 /* The copy as a stack. In it the thread's loop is found, and the stack of the task
  * that it runs is its twin; the same frames without a task have none. */
-static profile_stack intern(const struct look *look, struct watched *watched, const struct stack_copy *copy)
+static profile_stack intern(const struct look *look, struct watched *watched, struct stack_copy *copy)
 {
-    profile_stack stack = stacks_intern(look->stacks, copy);
     struct tasks *tasks = look->watch->options.tasks;
-    profile_stack base = PROFILE_ROOT;
+    profile_stack stack, base = PROFILE_ROOT;
+    copy->root = marker_of(look, watched);
+    stack = stacks_intern(look->stacks, copy);
     if (copy->torn_awaiter)
         look->window->counters.dropped[DROP_torn_awaiter]++;
     if (!tasks)
@@ -633,6 +665,18 @@ static uint64_t kind_of(const struct look *look, profile_stack stack)
     return stacks_began_with(look->stacks, stack);
 }
 
+/* As others have it in common, whatever they are called. */
+static profile_stack without_name(const struct look *look, profile_stack stack)
+{
+    return look->watch->frames ? stacks_move(look->stacks, stack, PROFILE_ROOT) : stack;
+}
+
+static profile_stack with_name(const struct look *look, struct watched *watched, profile_stack stack)
+{
+    profile_stack marker = marker_of(look, watched);
+    return marker != PROFILE_ROOT && stack != PROFILE_ROOT ? stacks_move(look->stacks, stack, marker) : stack;
+}
+
 /* Where it was seen, with all that it used, says where others were; who was not seen, was
  * where they were. */
 static void join_crowd(const struct look *look, struct watched *watched)
@@ -640,10 +684,10 @@ static void join_crowd(const struct look *look, struct watched *watched)
     struct account *account = &watched->account;
     uint64_t rest = account_outstanding(account);
     for (uint32_t i = 0; i < account->tallies; i++)
-        crowd_add(&look->watch->crowd, account->tally[i].stack, kind_of(look, account->tally[i].stack), account->tally[i].times, account->tally[i].ns);
+        crowd_add(&look->watch->crowd, without_name(look, account->tally[i].stack), kind_of(look, account->tally[i].stack), account->tally[i].times, account->tally[i].ns);
     profile_stack chosen = account->tallies || !rest ? PROFILE_ROOT : crowd_place(&look->watch->crowd, kind_of(look, watched->last), rest);
     if (chosen != PROFILE_ROOT)
-        account_give(account, look->book, chosen);
+        account_give(account, look->book, with_name(look, watched, chosen));
 }
 
 /* No Python frame: before its first, after its last, or between two. What it used in
@@ -824,7 +868,7 @@ static void take_unseen(const struct look *look, struct thread *record)
                 end(look, watched, record->ended_ns, record->ended_cpu);
             else {
                 account_unseen(look->book, record->ended_ns - record->born_ns, record->ended_cpu,
-                               crowd_place(&look->watch->crowd, 0, record->ended_cpu), origin_of(look, record));
+                               with_name(look, watched, crowd_place(&look->watch->crowd, 0, record->ended_cpu)), origin_of(look, watched));
                 forget(look->watch, watched);
             }
         }
@@ -860,6 +904,8 @@ static bool take_state(const struct look *look, const struct state *state)
         watched->last_stands = false;
         atomic_store(&watched->record->tstate, state->address);
     }
+    watched->frame.interp = state->interp;
+    watched->frame.pthread = state->pthread;
     watched->seen = watch->tick;
     watched->missed = 0;
     list(watch, watched, !known);
@@ -1068,6 +1114,20 @@ static bool all_stand(const struct watch *watch)
     return true;
 }
 
+/* Who was called something else until now stands in another stack. */
+static void see_to_names(const struct look *look, bool at_rest)
+{
+    struct watch *watch = look->watch;
+    if (!watch->frames || !watch->reading || !threadframes_tick(watch->frames, look->now, !at_rest, &look->window->counters))
+        return;
+    watch->unproven++; /* what stands on them is not what it was, though nobody may have run */
+    for (uint32_t i = 0; i < watch->draw.count; i++) {
+        struct watched *watched = watch->by_record[watch->draw.order[i]];
+        if (watched->frame.renamed)
+            watched->last_stands = watched->frame.renamed = false;
+    }
+}
+
 void watch_tick(struct watch *watch, struct stacks *stacks, struct account_book *book, struct window *window)
 {
     struct look look = look_begin(watch, stacks, book, window);
@@ -1079,6 +1139,7 @@ void watch_tick(struct watch *watch, struct stacks *stacks, struct account_book 
     bool at_rest = watch->reading && find_states(&look);
     if (!at_rest)
         doubt_list(watch);
+    see_to_names(&look, at_rest);
     keep_sum(watch);
     uint32_t count = watch->draw.count, looked = look_at_drawn(&look);
     if (looked < count && !at_rest)
@@ -1094,6 +1155,11 @@ void watch_tick(struct watch *watch, struct stacks *stacks, struct account_book 
 bool watch_is_at_rest(const struct watch *watch)
 {
     return watch->at_rest;
+}
+
+bool watch_wants_tick(const struct watch *watch, uint64_t now)
+{
+    return watch->frames && watch->reading && threadframes_are_due(watch->frames, now);
 }
 
 void watch_rest(struct watch *watch, struct stacks *stacks, struct account_book *book, struct window *window, uint64_t now)
@@ -1136,6 +1202,7 @@ static bool dump_standing(const struct look *look, struct watched *watched, stru
     if (!(whole || empty) || !clock_thread(watched->record->tid, &after) || after != cpu)
         return false;
     bool precise = look->watch->options.clock_precise;
+    copy->root = marker_of(look, watched);
     entry->stack = whole ? stacks_intern(look->stacks, copy) : PROFILE_ROOT;
     entry->how = empty ? DUMP_EMPTY : precise ? DUMP_STOOD : DUMP_TWICE;
     if (precise && watched->stands_ns && watched->stands_cpu == cpu)
@@ -1240,6 +1307,8 @@ void watch_settle(struct watch *watch, struct stacks *stacks, struct account_boo
 void watch_forget_stacks(struct watch *watch)
 {
     watch->at_rest = false;
+    if (watch->frames)
+        threadframes_forget_stacks(watch->frames);
     crowd_clear(&watch->crowd);
     for (uint32_t i = 0; i < watch->draw.count; i++) {
         struct watched *watched = watch->by_record[watch->draw.order[i]];

@@ -45,6 +45,7 @@ struct watch_options {
     uint64_t period_ns;   /* of CPU ticks, as the kernel can give them */
     bool signals;         /* CPU ticks at all */
     bool clock_precise;   /* thread CPU clocks prove that a thread stood still */
+    bool thread_frames;   /* stacks begin with the thread's name (sampler/threadframes.h) */
     struct tasks *tasks;  /* for what running tasks stand on; NULL: no stacks of tasks */
 };
 
@@ -60,6 +61,8 @@ void watch_tick(struct watch *watch, struct stacks *stacks, struct account_book 
 /* Whether the last tick found that each thread stands where it stood, for certain, and that nobody
  * ran Python. While the process's CPU clock shows that it is so still, no tick is needed. */
 bool watch_is_at_rest(const struct watch *watch);
+/* Whether one is needed all the same: a thread may have been renamed by whoever ran last. */
+bool watch_wants_tick(const struct watch *watch, uint64_t now);
 /* In its place: nobody ran until now, which is booked where each stands, and counts as a look at each. */
 void watch_rest(struct watch *watch, struct stacks *stacks, struct account_book *book, struct window *window, uint64_t now);
 

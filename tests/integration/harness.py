@@ -259,7 +259,7 @@ STACKS_NAME = re.compile(r"^aprof\.([A-Za-z0-9_-]+)\.(\d+)\.(\d+)\.(\d{6,})\.([a
 METADATA_NAME = re.compile(r"^aprof\.([A-Za-z0-9_-]+)\.(\d+)\.(\d+)\.(\d{6,})\.json(\.live)?$")
 FOREIGN_NAMES = {".gitignore", ".aprof.lock"}
 FRAME = re.compile(r"^(?P<name>.+) \((?P<path>.*):(?P<line>-?\d+)\)$", re.S)
-MARKER = re.compile(r"^\[[^\[\]]+( [^\]]*)?\]$")
+MARKER = re.compile(r"^\[[^\[\] ]+( .*)?\]$")  # a thread's name may have brackets of its own
 LINE = re.compile(rb"^([^\n]*[^ \n;]) ([0-9]+)$")
 METADATA_KEYS = ("schema run pid ppid host program python build start_us end_us window ended settings tags pid_namespace"
                  " boot ticks rate samples dropped cpu_unseen_us cpu_spread_us threads_peak tasks_peak tasks_skipped"

@@ -460,6 +460,38 @@ START_TEST(the_stack_of_a_task)
 }
 END_TEST
 
+START_TEST(on_the_marker_of_a_thread)
+{
+    bool sure;
+    start_task(_i);
+    place_thread(fake_task_at(0));
+    copy = captured(32, 1);
+    copy->root = stacks_thread_marker(&stacks, "[thread a]", 10);
+    profile_stack other = stacks_thread_marker(&stacks, "[thread b]", 10), stack = stacks_intern(&stacks, copy);
+    profile_stack driver = stacks_intern_driver(&stacks, copy, &sure), twin = stacks_intern_task(&stacks, copy, PROFILE_ROOT);
+    ck_assert_str_eq(functions(stack), "[thread a];main;BaseEventLoop._run_once;Handle._run;t0.0;t0.1;work");
+    ck_assert_str_eq(functions(driver), "[thread a];main");
+    ck_assert(sure);
+    ck_assert_str_eq(functions(twin), "[thread a];main;t0.0;t0.1;work");
+    ck_assert_uint_eq(stacks_marker_of(&stacks, stack), copy->root);
+    profile_set_twin(stacks.profile, stack, twin);
+    uint64_t kind = stacks_began_with(&stacks, stack);
+
+    profile_stack bare = stacks_move(&stacks, stack, PROFILE_ROOT);
+    ck_assert_str_eq(functions(bare), "main;BaseEventLoop._run_once;Handle._run;t0.0;t0.1;work");
+    ck_assert_str_eq(functions(profile_twin(stacks.profile, bare)), "main;t0.0;t0.1;work");
+    ck_assert_uint_eq(stacks_marker_of(&stacks, bare), PROFILE_ROOT);
+    ck_assert_uint_eq(stacks_began_with(&stacks, bare), kind);
+    profile_stack moved = stacks_move(&stacks, bare, other);
+    ck_assert_str_eq(functions(moved), "[thread b];main;BaseEventLoop._run_once;Handle._run;t0.0;t0.1;work");
+    ck_assert_str_eq(functions(profile_twin(stacks.profile, moved)), "[thread b];main;t0.0;t0.1;work");
+    ck_assert_uint_eq(stacks_move(&stacks, moved, other), moved);
+    ck_assert_uint_eq(stacks_move(&stacks, profile_overflow(stacks.profile), other), profile_overflow(stacks.profile));
+    copy->cut = 7;
+    ck_assert_str_eq(functions(stacks_intern(&stacks, copy)), "[thread a];[truncated 7];main;BaseEventLoop._run_once;Handle._run;t0.0;t0.1;work");
+}
+END_TEST
+
 START_TEST(a_thread_without_a_task_has_no_stack_of_one)
 {
     bool sure;
@@ -768,7 +800,7 @@ Suite *suite_stacks(void)
         without_memory_there_is_no_copy,
     };
     const TTest *const of_tasks[] = {
-        awaiters_stand_between_a_task_and_its_loop, the_stack_of_a_task, a_thread_without_a_task_has_no_stack_of_one, a_driver_that_nothing_names,
+        awaiters_stand_between_a_task_and_its_loop, the_stack_of_a_task, on_the_marker_of_a_thread, a_thread_without_a_task_has_no_stack_of_one, a_driver_that_nothing_names,
         passes_with_one_seed_are_equal, passes_differ_by_their_task, a_chain_torn_on_the_way_is_no_stack,
         a_torn_chain_is_not_forgotten_over_the_next, a_record_says_what_a_capture_does,
         a_depth_within_a_chain, a_ring_that_is_too_small_for_a_chain, a_record_that_somebody_wrote_over_ends, a_record_of_a_torn_awaiter, a_circle_has_a_marker_above_the_loop,

@@ -227,6 +227,22 @@ START_TEST(a_stack_that_is_too_deep_loses_its_root)
 }
 END_TEST
 
+START_TEST(a_marker_is_not_cut)
+{
+    start_with(_i, 4, (struct tasks_options){.depth = 4, .metric = true});
+    for (uint32_t i = 0; i < 3; i++)
+        fake_task_awaits(&world, i, 1, i + 1);
+    threads[0].driver = stacks_push_marker(&stacks, stacks_thread_marker(&stacks, "[thread a]", 10), "loop");
+    tick(10 * MS);
+    ck_assert_uint_eq(time_of("[thread a];[truncated 1];t0.0;t1.0;t2.0;t3.0"), 10 * MS);
+    fake_task_is_done(&world, 3);
+    fake_task_waits(&world, 2, 1, fake_future_at(2));
+    tick(10 * MS);
+    ck_assert_uint_eq(time_of("[thread a];loop;t0.0;t1.0;t2.0"), 5 * MS); /* no deeper than without */
+    stop();
+}
+END_TEST
+
 /* --- loops --- */
 
 START_TEST(a_loop_that_does_not_run)
@@ -954,6 +970,7 @@ Suite *suite_tasks(void)
     tcase_add_loop_test(law, ready_is_said, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(law, ends_and_begins_at_the_same_address, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(law, a_stack_that_is_too_deep_loses_its_root, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(law, a_marker_is_not_cut, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(law, what_is_torn_comes_later, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(law, what_is_torn_and_ends, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(law, what_is_torn_at_first_and_ends, FIRST_MINOR, AFTER_LAST_MINOR);
