@@ -146,12 +146,20 @@ static bool processes_read(struct asking *asking)
     return all_live;
 }
 
+static void complain_of_directory(const char *path, uint64_t pid, int error)
+{
+    if (error == EACCES || error == EPERM)
+        tool_complain("%s: %s (as uid %u)", path, strerror(error), (unsigned)geteuid());
+    else
+        tool_complain("%s: %s%s", path, strerror(error), pid ? " (--dir or APROF_DIR names the spool of the process)" : "");
+}
+
 bool asking_begin(struct asking *asking, const char *path, uint64_t pid)
 {
     DIR *directory = opendir(path);
     *asking = (struct asking){ .path = path, .directory = -1 };
     if (!directory) {
-        tool_complain("%s: %s (as uid %u)", path, strerror(errno), (unsigned)geteuid());
+        complain_of_directory(path, pid, errno);
         return false;
     }
     asking->directory = fcntl(dirfd(directory), F_DUPFD_CLOEXEC, 0);

@@ -156,7 +156,7 @@ static bool option_take(struct diff *diff, struct options *options, int option, 
     switch (option) {
     case 1: options->words[options->count++] = value; break;
     case 'f': good = points_parse(diff, value); break;
-    case 'r': good = tool_number("--require-samples", value, SAMPLES_MOST, &options->require_samples); break;
+    case 'r': good = tool_number("--require-samples", value, 0, SAMPLES_MOST, &options->require_samples); break;
     case 'm': good = metric_parse(options, value); break;
     case 'b': good = by_parse(diff, value); break;
     case 't': good = to_parse(options); break;
@@ -167,11 +167,11 @@ static bool option_take(struct diff *diff, struct options *options, int option, 
     case 'j': options->as = AS_JSON; break;
     case 'M': options->as = AS_MARKDOWN; break;
     case 'n':
-        good = tool_number("--top", value, TOP_MOST, &number);
+        good = tool_number("--top", value, 0, TOP_MOST, &number);
         diff->top = number;
         break;
     case 'w':
-        if ((good = tool_number("--width", value, WIDTH_MOST, &number)))
+        if ((good = tool_number("--width", value, 0, WIDTH_MOST, &number)))
             human_columns_ask((int)number);
         break;
     }

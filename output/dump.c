@@ -71,7 +71,7 @@ struct dump_command {
 static bool seconds_parse(struct dump_command *command, const char *text)
 {
     unsigned long seconds;
-    bool good = tool_number("--timeout", text, SECONDS_MOST, &seconds);
+    bool good = tool_number("--timeout", text, 1, SECONDS_MOST, &seconds);
     if (good)
         command->seconds = (unsigned)seconds;
     return good;

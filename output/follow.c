@@ -64,6 +64,7 @@ struct follow {
     size_t metrics_count;
     uint64_t stacks, sum, sum_now, began_us, looked_us, span_us;
     bool is_anew;
+    int unread; /* errno of a file that could not be read in this look */
 };
 
 static uint64_t now_us(void)
@@ -242,8 +243,10 @@ static int open_regular(int directory, const char *name, uint64_t most)
     struct stat status;
     if (file >= 0 && !fstat(file, &status) && S_ISREG(status.st_mode) && (uint64_t)status.st_size <= most)
         return file;
-    if (file >= 0)
+    if (file >= 0) {
         close(file);
+        errno = EINVAL;
+    }
     return -1;
 }
 
@@ -255,8 +258,10 @@ static bool read_stacks(struct follow *follow, int directory, const char *name, 
     char *line = NULL;
     size_t room = 0, length;
     uint64_t count;
-    if (!file)
+    if (!file) {
+        follow->unread = errno == ENOENT ? follow->unread : errno;
         return false;
+    }
     for (ssize_t got; (got = getline(&line, &room, file)) > 0 && line[got - 1] == '\n';)
         if (spool_line_parse(line, (size_t)got - 1, &length, &count) && !memchr(line, '\0', length))
             take_stack(follow, line, length, count, is_open);
@@ -403,6 +408,7 @@ int follow_look(struct follow *follow)
         begin_anew(follow);
     for (uint32_t at = 0; at < frames_count(follow->frames); at++)
         follow->sums[at].open = (struct counts){ 0 };
+    follow->unread = 0;
     list(follow, directory);
     processes_look(follow, dirfd(directory));
     closedir(directory);
@@ -413,6 +419,11 @@ int follow_look(struct follow *follow)
 }
 
 /* ---- what is known ---- */
+
+int follow_unread(const struct follow *follow)
+{
+    return follow->unread;
+}
 
 uint64_t follow_span_us(const struct follow *follow)
 {

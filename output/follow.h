@@ -45,6 +45,9 @@ void follow_free(struct follow *follow);
 /* A look. 0 or a negative errno: the directory cannot be read; what was known stays. */
 int follow_look(struct follow *follow);
 
+/* errno of a file that the last look could not read, though it is there; 0: none. */
+int follow_unread(const struct follow *follow);
+
 /* Since the look before; the first one: since the oldest open window began. */
 uint64_t follow_span_us(const struct follow *follow);
 /* Of all functions' own time. */

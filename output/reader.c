@@ -152,6 +152,7 @@ void reader_free(struct reader *reader)
 /* Names the file, what is wrong, and with what rights it was tried. */
 static void fail(struct reader *reader, const char *path, int error)
 {
+    path = *path ? path : "\"\"";
     reader->failures++;
     if (reader->failures > COMPLAINTS)
         return;

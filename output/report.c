@@ -127,7 +127,7 @@ struct report {
 static bool top_parse(struct report *report, const char *text)
 {
     unsigned long top;
-    bool good = tool_number("--top", text, TOP_MOST, &top);
+    bool good = tool_number("--top", text, 0, TOP_MOST, &top);
     report->top = top;
     return good;
 }
@@ -135,7 +135,7 @@ static bool top_parse(struct report *report, const char *text)
 static bool width_parse(const char *text)
 {
     unsigned long width;
-    bool good = tool_number("--width", text, WIDTH_MOST, &width);
+    bool good = tool_number("--width", text, 0, WIDTH_MOST, &width);
     if (good)
         human_columns_ask((int)width);
     return good;

@@ -90,10 +90,11 @@ static void run(const struct screen *screen)
 int screen_run(const struct screen *screen)
 {
     struct sigaction action = { .sa_handler = end };
-    SCREEN *terminal = newterm(NULL, stdout, stdin);
+    const char *name = getenv("TERM");
+    bool is_dumb = !name || !strcmp(name, "dumb"); /* ncurses draws on one, but cannot move on it */
+    SCREEN *terminal = is_dumb ? NULL : newterm(NULL, stdout, stdin);
     if (!terminal) {
-        const char *name = getenv("TERM");
-        tool_complain("this terminal (TERM=%s) cannot be drawn on", name ? name : "");
+        tool_complain("this terminal (TERM=%s) cannot be drawn on (--once prints one look)", name ? name : "");
         return TOOL_USAGE;
     }
     sigaction(SIGINT, &action, NULL);

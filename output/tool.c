@@ -44,14 +44,14 @@ int tool_option_wrong(const char *command, int option, char **argv)
     return TOOL_USAGE;
 }
 
-bool tool_number(const char *option, const char *text, unsigned long most, unsigned long *number)
+bool tool_number(const char *option, const char *text, unsigned long least, unsigned long most, unsigned long *number)
 {
     char *end;
     errno = 0;
     *number = strtoul(text, &end, 10);
-    bool good = !errno && !*end && text[0] >= '0' && text[0] <= '9' && *number <= most;
+    bool good = !errno && !*end && text[0] >= '0' && text[0] <= '9' && *number >= least && *number <= most;
     if (!good)
-        tool_complain("%s: \"%s\" is not a number from 0 (no limit) to %lu", option, text, most);
+        tool_complain("%s: \"%s\" is not a number from %lu%s to %lu", option, text, least, least ? "" : " (no limit)", most);
     return good;
 }
 

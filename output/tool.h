@@ -31,8 +31,9 @@ void tool_complain(const char *format, ...) __attribute__((format(printf, 1, 2))
 /* What getopt_long (opterr 0, an option string that begins with ':') did not take.
  * Returns TOOL_USAGE, having said so. */
 int tool_option_wrong(const char *command, int option, char **argv);
-/* A whole number from 0 to most; false, having said so, when text is none. */
-bool tool_number(const char *option, const char *text, unsigned long most, unsigned long *number);
+/* A whole number from least to most; false, having said so, when text is none. A least
+ * of 0 is for those of which 0 means no limit. */
+bool tool_number(const char *option, const char *text, unsigned long least, unsigned long most, unsigned long *number);
 /* "s" but for one. */
 const char *tool_plural(uint64_t count);
 

@@ -15,6 +15,7 @@
 
 #define INTERVAL_DEFAULT 1
 #define INTERVAL_MOST 3600
+#define TOP_MOST 1000000
 #define PAGE 10 /* rows */
 
 const char top_help[] =
@@ -47,7 +48,7 @@ const char top_help[] =
     "    0  fine\n"
     "    2  wrong usage, or no terminal to draw on\n"
     "    3  --once: nothing to show\n"
-    "    4  the directory could not be read\n"
+    "    4  the directory, or a file in it, could not be read\n"
     "\n"
     "EXAMPLES\n"
     "    aprof top\n"
@@ -64,10 +65,10 @@ struct top {
 
 /* ---- options -------------------------------------------------------------- */
 
-static bool number_parse(const char *option, const char *text, unsigned long most, unsigned *number)
+static bool number_parse(const char *option, const char *text, unsigned long least, unsigned long most, unsigned *number)
 {
     unsigned long value;
-    bool good = tool_number(option, text, most, &value);
+    bool good = tool_number(option, text, least, most, &value);
     if (good)
         *number = (unsigned)value;
     return good;
@@ -91,14 +92,6 @@ static bool metric_parse(struct top *top, const char *text)
     return good;
 }
 
-static bool interval_parse(struct top *top, const char *text)
-{
-    bool good = number_parse("--interval", text, INTERVAL_MOST, &top->interval);
-    if (good && !top->interval)
-        tool_complain("--interval: 1 second at least");
-    return good && top->interval;
-}
-
 /* Returns an exit status, or -1 to go on. */
 static int options_parse(struct top *top, int argc, char **argv)
 {
@@ -113,9 +106,9 @@ static int options_parse(struct top *top, int argc, char **argv)
         switch (option) {
         case 'm': good = metric_parse(top, optarg); break;
         case 's': good = sort_parse(top, optarg); break;
-        case 'i': good = interval_parse(top, optarg); break;
+        case 'i': good = number_parse("--interval", optarg, 1, INTERVAL_MOST, &top->interval); break;
         case '1': top->once = true; break;
-        case 'n': good = number_parse("--top", optarg, INT32_MAX, &top->rows); break;
+        case 'n': good = number_parse("--top", optarg, 0, TOP_MOST, &top->rows); break;
         case 'h': fputs(top_help, stdout); return TOOL_FINE;
         default: return tool_option_wrong("top", option, argv);
         }
@@ -135,8 +128,9 @@ static int look_now(struct top *top)
 {
     int error = follow_look(top->view.follow);
     top->view.trouble = NULL;
-    if (error < 0) {
-        snprintf(top->trouble, sizeof top->trouble, "%s: %s", top->view.path, strerror(-error));
+    int unread = error ? 0 : follow_unread(top->view.follow);
+    if (error || unread) {
+        snprintf(top->trouble, sizeof top->trouble, "%s: %s%s", top->view.path, unread ? "stacks that cannot be read: " : "", strerror(unread ? unread : -error));
         top->view.trouble = top->trouble;
     }
     return error;
@@ -241,17 +235,18 @@ static bool key(void *context, int pressed)
 static int show_once(struct top *top)
 {
     const struct follow_row *rows;
-    if (look_now(top) < 0) {
+    int error = look_now(top), status = top->view.trouble ? TOOL_UNREADABLE : TOOL_FINE;
+    bool has_any = error >= 0 && follow_rows(top->view.follow, &rows);
+    if (top->view.trouble)
         tool_complain("%s", top->trouble);
-        return TOOL_UNREADABLE;
-    }
-    if (!follow_rows(top->view.follow, &rows)) {
+    else if (!has_any)
         tool_complain("%s: nothing that is open has any %s", top->view.path, top->view.metric ? top->view.metric : "time");
-        return TOOL_NOTHING;
-    }
+    top->view.trouble = NULL; /* it has been said */
+    if (!has_any)
+        return status ? status : TOOL_NOTHING;
     top->view.as_text = true;
     top_view_print(&top->view, stdout, top->rows ? (int)top->rows + 4 : 0, human_columns());
-    return TOOL_FINE;
+    return status;
 }
 
 static int show_screen(struct top *top)

@@ -193,6 +193,15 @@ def options_without_their_values_are_refused():
             need("needs a value" in result.err and "aprof %s --help" % name in result.err, "%s %s: %s", name, option, result.err)
 
 
+@test
+def numbers_out_of_range_are_refused_with_the_range():
+    for name, option, value, said in (("report", "--top", "-1", "from 0 (no limit) to 1000000"), ("top", "--top", "1000001", "from 0 (no limit) to 1000000"),
+                                      ("top", "--interval", "0", "from 1 to 3600"), ("dump", "--timeout", "0", "from 1 to 3600")):
+        result = aprof(name, option, value, GOOD)
+        same((result.status, result.out), (USAGE, ""), "aprof %s %s %s" % (name, option, value))
+        same(result.err, 'aprof: %s: "%s" is not a number %s\n' % (option, value, said), "what it says")
+
+
 # ---- what is read ---------------------------------------------------------------
 
 
@@ -213,6 +222,35 @@ def what_is_not_there_is_named():
         same(result.status, UNREADABLE, "aprof %s: exit status" % name)
         need("%s: No such file or directory" % missing in result.err, "aprof %s: %s", name, result.err)
     each_reader(check)
+
+
+@test
+def a_path_without_a_letter_is_shown_in_quotes():
+    def check(name):
+        result = on(name, "")
+        same(result.status, UNREADABLE, "aprof %s: exit status" % name)
+        need('aprof: "": No such file' in result.err, "aprof %s: %s", name, result.err)
+    each_reader(check)
+
+
+@test
+def top_names_what_it_cannot_read():
+    folder = os.path.join(WORK, "unread")
+    os.makedirs(folder)
+    stem = os.path.join(folder, "aprof.h.100.%d.000000" % START_US)
+    with open(stem + ".json.live", "w", encoding="utf-8") as file:
+        json.dump(metadata(), file)
+    os.mkdir(stem + ".cpu.collapsed.live")  # root may read what has no rights
+    result = aprof("top", "--once", folder)
+    same((result.status, result.out), (UNREADABLE, ""), "exit status")
+    need("%s: stacks that cannot be read: " % folder in result.err, "%s", result.err)
+
+
+@test
+def dump_says_where_it_looked():
+    result = aprof("dump", "1", cwd=WORK, env={"APROF_DIR": ""})
+    same(result.status, UNREADABLE, "exit status")
+    need("aprof-spool: No such file or directory (--dir or APROF_DIR" in result.err, "%s", result.err)
 
 
 @test

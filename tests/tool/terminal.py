@@ -8,15 +8,17 @@ HASTY_CLOCK: tests/tool/hasty_clock.c, under which every look at the clock finds
 so that a short reading is a long one.
 """
 import os
+import pty
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from harness import GOLDEN, need, run, run_tests, same, screen, spool_write, test  # noqa: E402
+from harness import GOLDEN, HANGS, environment, need, run, run_tests, same, screen, spool_write, test  # noqa: E402
 
 APROF, HASTY = (os.path.abspath(word) for word in sys.argv[1:3])
 WORK = tempfile.mkdtemp(prefix="aprof-terminal-")
@@ -63,6 +65,19 @@ def no_escape_where_none_is_wanted():
                            ("a terminal for stderr only", {"terminals": ("err",), "env": COLOURED})):
             result = run(APROF, *words, **kept)
             need("\x1b" not in result.out + result.err, "%s, %s: %r", name, what, result.out + result.err)
+
+
+@test
+def top_needs_a_terminal_that_it_can_draw_on():
+    inner, outer = pty.openpty()
+    for term in ("dumb", "no-such-terminal", ""):
+        done = subprocess.run([APROF, "top", SERVICE], stdin=outer, stdout=outer, stderr=subprocess.PIPE, text=True,
+                              env=environment({"TERM": term}), timeout=HANGS)
+        if "built without ncurses" not in done.stderr:
+            need("(TERM=%s) cannot be drawn on" % term in done.stderr, "TERM=%s: %r", term, done.stderr)
+        same(done.returncode, 2, "TERM=%s: exit status" % term)
+    os.close(inner)
+    os.close(outer)
 
 
 @test
