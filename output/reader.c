@@ -39,6 +39,7 @@
 struct source {
     uint32_t metric; /* number in reader.metrics, METADATA for the .json */
     char *sealed, *live;
+    uint64_t taken;  /* the most that a walk has read of it */
 };
 #define METADATA NAMES_NONE
 
@@ -56,6 +57,7 @@ struct reader {
     struct names *stems; /* number of a stem = index of its window before reader_open sorts them */
     struct names *metrics;
     const char **metric_order; /* NULL at its end */
+    uint64_t *sums;            /* of a metric's number: all that is taken */
     uint32_t processes;
     struct filter *filter; /* NULL: none */
     char **directories;    /* that were given */
@@ -144,6 +146,7 @@ void reader_free(struct reader *reader)
     free(reader->windows);
     free(reader->directories);
     free(reader->metric_order);
+    free(reader->sums);
     names_free(reader->stems);
     names_free(reader->metrics);
     free(reader);
@@ -511,6 +514,7 @@ static void metrics_sort(struct reader *reader)
 {
     uint32_t count = names_count(reader->metrics);
     reader->metric_order = tool_alloc(count + 1, sizeof *reader->metric_order);
+    reader->sums = tool_alloc(count, sizeof *reader->sums);
     for (uint32_t at = 0; at < count; at++)
         reader->metric_order[at] = names_text(reader->metrics, at, NULL);
     qsort(reader->metric_order, count, sizeof *reader->metric_order, metric_compare);
@@ -658,13 +662,14 @@ struct walk {
     void *context;
     char *buffer; /* shared by all files of a walk */
     size_t room;
+    uint64_t left; /* that the metric's sum can grow by */
 };
 
 static int stream_walk(struct walk *walk, struct stream *stream, const char *path)
 {
     struct reader_counts *counts = &walk->reader->counts;
     struct filter *filter = walk->reader->filter;
-    uint64_t good = 0, bad = 0;
+    uint64_t good = 0, bad = 0, beyond = 0;
     int result = 0, error = 0;
     size_t length;
     const char *text;
@@ -673,18 +678,39 @@ static int stream_walk(struct walk *walk, struct stream *stream, const char *pat
             bad++;
             continue;
         }
+        if (walk->line.count > walk->left) {
+            beyond++;
+            continue;
+        }
+        walk->left -= walk->line.count;
         good++;
         if (!filter || filter_stack(filter, &walk->line.stack, &walk->line.length, walk->line.count))
             result = walk->call(walk->context, &walk->line);
     }
     counts->lines += good;
-    counts->lines_bad += bad;
+    counts->lines_bad += bad + beyond;
     counts->tails += !result && stream->end > stream->start;
     if (error)
         fail(walk->reader, path, error);
-    else if (bad && !good)
+    else if (bad && !good && !beyond)
         fail_saying(walk->reader, path, "has no line that is a stack and a count");
     return result;
+}
+
+/* No sum of a metric passes 63 bits, however often and in what pieces it is walked: what
+ * a file had once it has again. */
+static void left_begin(struct walk *walk, const struct source *source)
+{
+    walk->left = INT64_MAX - (walk->reader->sums[source->metric] - source->taken);
+}
+
+static void left_end(struct walk *walk, struct source *source)
+{
+    uint64_t *sum = &walk->reader->sums[source->metric], taken = INT64_MAX - (*sum - source->taken) - walk->left;
+    if (taken <= source->taken)
+        return;
+    *sum += taken - source->taken;
+    source->taken = taken;
 }
 
 static int source_walk(struct walk *walk, struct source *source)
@@ -701,7 +727,9 @@ static int source_walk(struct walk *walk, struct source *source)
     }
     walk->reader->counts.files++;
     struct stream stream = { .file = file, .buffer = walk->buffer, .room = walk->room };
+    left_begin(walk, source);
     int result = stream_walk(walk, &stream, path);
+    left_end(walk, source);
     walk->buffer = stream.buffer;
     walk->room = stream.room;
     close(file);

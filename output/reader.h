@@ -13,6 +13,8 @@
  *   read once: host, pid, start and number name it.
  * - Live files are read up to their last newline. A line that is no stack and
  *   count is left out and counted. Equal lines come as they stand: they add up.
+ * - The sum of a metric's counts over all windows has 63 bits: whoever adds counts
+ *   up need not look.
  * - A metric that is a level (see kind.h) is read from each process's last
  *   window only.
  *
@@ -59,7 +61,7 @@ struct reader_line {
 
 struct reader_counts {
     uint64_t files, lines;
-    uint64_t lines_bad;  /* no count, a NUL, a count beyond 64 bits, no stack */
+    uint64_t lines_bad;  /* no count, a NUL, no stack, a count that takes the metric's sum beyond 63 bits */
     uint64_t tails;      /* files that end in an unfinished line */
     uint64_t repeated;   /* files left out because their window was met before */
     uint64_t unfinished; /* single files left out: a window being sealed */

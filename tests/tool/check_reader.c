@@ -196,8 +196,33 @@ START_TEST(bad_lines_are_left_out_and_counted)
     static const char bytes[] = "good 1\n\n5\n 5\nno count\nnul\0in 5\nbig 18446744073709551616\nbig 18446744073709551615\nend 2 \n";
     put_bytes(STEM "000000.cpu.collapsed", bytes, sizeof bytes - 1);
     struct reader *reader = reader_at(directory);
-    ck_assert_uint_eq(read_all(reader, "cpu").lines, 2);
-    ck_assert_uint_eq(reader_counts(reader)->lines_bad, 7);
+    ck_assert_uint_eq(read_all(reader, "cpu").lines, 1);
+    ck_assert_uint_eq(reader_counts(reader)->lines_bad, 8);
+    ck_assert_uint_eq(reader_failures(reader), 0);
+    reader_free(reader);
+}
+END_TEST
+
+/* Walked as a whole, window by window, and again. */
+START_TEST(sums_have_63_bits)
+{
+    put(STEM "000000.cpu.collapsed", "a 9223372036854775000\nb 18446744073709551615\nc 7\n");
+    put(STEM "000001.cpu.collapsed", "a 9223372036854775807\n");
+    put(STEM "000002.cpu.collapsed", "a 800\nb 1\n");
+    put(STEM "000002.wall.collapsed", "a 5\n");
+    struct reader *reader = reader_at(directory);
+    for (int again = 0; again < 2; again++) {
+        struct seen seen = read_all(reader, "cpu");
+        ck_assert_uint_eq(seen.sum, INT64_MAX);
+        ck_assert_uint_eq(seen.lines, 3);
+        seen = (struct seen){ 0 };
+        for (uint32_t at = reader_windows(reader); at-- > 0;)
+            reader_window_each(reader, at, "cpu", see, &seen);
+        ck_assert_uint_eq(seen.sum, INT64_MAX);
+        ck_assert_uint_eq(seen.lines, 3);
+    }
+    ck_assert_uint_eq(read_all(reader, "wall").sum, 5);
+    ck_assert_uint_eq(reader_counts(reader)->lines_bad, 4 * 3);
     ck_assert_uint_eq(reader_failures(reader), 0);
     reader_free(reader);
 }
@@ -700,6 +725,7 @@ static Suite *reader_suite(void)
     tcase_add_test(files, sealed_wins_file_by_file);
     tcase_add_test(files, live_is_read_up_to_its_last_newline);
     tcase_add_test(files, bad_lines_are_left_out_and_counted);
+    tcase_add_test(files, sums_have_63_bits);
     tcase_add_test(files, line_longer_than_the_buffer);
     tcase_add_test(files, live_sealed_after_the_listing_is_found_again);
     tcase_add_test(files, sealed_after_the_listing_is_not_killed);
