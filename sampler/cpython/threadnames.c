@@ -4,6 +4,8 @@
 #include "hooks/guard.h"
 #include "sampler/cpython/objects.h"
 
+enum { ENTRIES_MOST = 65536 }; /* more than there are threads: a table that is being replaced may say anything */
+
 static bool read_word(uintptr_t base, int32_t offset, uintptr_t *value)
 {
     uint64_t word;
@@ -31,7 +33,10 @@ bool threadnames_begin(struct threadnames_walk *walk, const struct py_target *ta
     if (!read_word(interp, target->layout.interp_modules, &modules))
         return false;
     uintptr_t dict = dict_of_module(target, containers_dict_get(target, modules, "threading"));
-    return dict && containers_dict_begin(&walk->threads, target, containers_dict_get(target, dict, "_active"));
+    if (!dict || !containers_dict_begin(&walk->threads, target, containers_dict_get(target, dict, "_active")))
+        return false;
+    containers_dict_bound(&walk->threads, ENTRIES_MOST);
+    return true;
 }
 
 /* A dict's entries are in the order in which they came. */

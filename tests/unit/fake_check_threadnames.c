@@ -72,6 +72,32 @@ START_TEST(where_there_is_no_threading)
 }
 END_TEST
 
+#define ENTRIES 70000
+#define LARGE_AT 0x50000000u
+
+/* As far as there may be threads, and no further: what is read of a table that is freed may be empty for long. */
+START_TEST(a_table_without_end)
+{
+    static uintptr_t pairs[2 * ENTRIES];
+    struct threadnames_walk walk;
+    char name[TEXT_NAME_MAX];
+    uint64_t ident;
+    uint32_t length;
+    begin(_i);
+    pairs[2 * ENTRIES - 2] = number(IDENT_AT(0), size_of(2), 1, HIGH);
+    pairs[2 * ENTRIES - 1] = thread(0, fake_str(&target, NAME_AT(0), "last"));
+    interpreter(MODULE_TYPE_AT, fake_dict(&target, LARGE_AT, FAKE_KEYS_GENERAL, pairs, ENTRIES));
+    ck_assert(threadnames_begin(&walk, &target, INTERP_AT));
+    ck_assert(!threadnames_next(&walk, &ident, name, sizeof name, &length));
+    pairs[2] = pairs[2 * ENTRIES - 2];
+    pairs[3] = pairs[2 * ENTRIES - 1];
+    fake_dict(&target, LARGE_AT, FAKE_KEYS_GENERAL, pairs, ENTRIES);
+    ck_assert(threadnames_begin(&walk, &target, INTERP_AT));
+    ck_assert(threadnames_next(&walk, &ident, name, sizeof name, &length));
+    ck_assert(!threadnames_next(&walk, &ident, name, sizeof name, &length));
+}
+END_TEST
+
 static uintptr_t others_at;
 
 /* The entry is another's by the time that its name is read. */
@@ -109,6 +135,7 @@ Suite *suite_threadnames(void)
     tcase_add_loop_test(each, numbers, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(each, threads_by_their_names, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(each, where_there_is_no_threading, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(each, a_table_without_end, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(each, an_entry_that_is_replaced_is_not_believed, FIRST_MINOR, AFTER_LAST_MINOR);
     suite_add_tcase(suite, each);
     return suite;
