@@ -46,6 +46,7 @@ struct followed {
     bool is_listed;   /* in this look */
     uint64_t newest;  /* window that has live metadata, in this look ... */
     bool has_live;    /* ... if there is one */
+    json_int_t schema;
 };
 
 struct follow {
@@ -64,7 +65,8 @@ struct follow {
     size_t metrics_count;
     uint64_t stacks, sum, sum_now, began_us, looked_us, span_us;
     bool is_anew;
-    int unread; /* errno of a file that could not be read in this look */
+    int unread;  /* errno of a file that could not be read in this look */
+    int64_t newer; /* schema of what is not read: this program does not know it */
 };
 
 static uint64_t now_us(void)
@@ -301,11 +303,18 @@ static enum window read_window(struct follow *follow, const struct spool_name *o
     return read || is_sealed(owner, seq, directory) ? WINDOW_OPEN : WINDOW_NONE;
 }
 
+static void process_renew(struct followed *process)
+{
+    struct spool_name *name = &process->shown.name;
+    if (process->is_listed && process->newest > name->seq)
+        name->seq = process->newest;
+}
+
 /* From the first that was not over at the look before. */
 static void read_windows(struct follow *follow, struct followed *process, int directory)
 {
     const struct spool_name *owner = &process->shown.name;
-    uint64_t newest = process->is_listed && process->newest > owner->seq ? process->newest : owner->seq;
+    uint64_t newest = owner->seq;
     if (newest > process->next + WINDOWS_MOST)
         process->next = newest - WINDOWS_MOST;
     for (uint64_t seq = process->next; seq <= newest; seq++) {
@@ -314,7 +323,6 @@ static void read_windows(struct follow *follow, struct followed *process, int di
         if (is_first && (window == WINDOW_OVER || (window == WINDOW_NONE && seq < newest)))
             process->next = seq + 1;
     }
-    process->shown.name.seq = newest;
 }
 
 /* ---- metadata ---- */
@@ -342,6 +350,7 @@ static void process_describe(struct followed *process, int directory)
     shown->lives = process->has_live && !spool_window_is_dead(directory, name, now_us());
     json_t *metadata = metadata_read(directory, &shown->name);
     const char *program = json_string_value(json_object_get(metadata, "program"));
+    process->schema = metadata ? json_integer_value(json_object_get(metadata, "schema")) : process->schema;
     json_int_t began = json_integer_value(json_object_get(metadata, "start_us")), until = json_integer_value(json_object_get(metadata, "end_us"));
     shown->lives = shown->lives && !life_is_gone(metadata);
     shown->window_us = began > 0 && until > began ? (uint64_t)(until - began) : 0;
@@ -386,8 +395,12 @@ static void processes_look(struct follow *follow, int directory)
 {
     for (size_t at = 0; at < follow->count; at++) {
         struct followed *process = &follow->processes[at];
-        read_windows(follow, process, directory);
+        process_renew(process);
         process_describe(process, directory);
+        if (process->schema > SPOOL_SCHEMA)
+            follow->newer = process->schema;
+        else
+            read_windows(follow, process, directory);
     }
 }
 
@@ -409,6 +422,7 @@ int follow_look(struct follow *follow)
     for (uint32_t at = 0; at < frames_count(follow->frames); at++)
         follow->sums[at].open = (struct counts){ 0 };
     follow->unread = 0;
+    follow->newer = 0;
     list(follow, directory);
     processes_look(follow, dirfd(directory));
     closedir(directory);
@@ -423,6 +437,11 @@ int follow_look(struct follow *follow)
 int follow_unread(const struct follow *follow)
 {
     return follow->unread;
+}
+
+int64_t follow_newer(const struct follow *follow)
+{
+    return follow->newer;
 }
 
 uint64_t follow_span_us(const struct follow *follow)

@@ -47,6 +47,8 @@ int follow_look(struct follow *follow);
 
 /* errno of a file that the last look could not read, though it is there; 0: none. */
 int follow_unread(const struct follow *follow);
+/* Schema of what the last look left out, since it is newer than this program; 0: nothing. */
+int64_t follow_newer(const struct follow *follow);
 
 /* Since the look before; the first one: since the oldest open window began. */
 uint64_t follow_span_us(const struct follow *follow);

@@ -2,6 +2,7 @@
 #include "output/top.h"
 
 #include <getopt.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,15 +125,25 @@ static int options_parse(struct top *top, int argc, char **argv)
 
 /* ---- looks and keys ------------------------------------------------------- */
 
+static void trouble_note(struct top *top, const char *what, const char *why)
+{
+    snprintf(top->trouble, sizeof top->trouble, "%s: %s%s", top->view.path, what, why);
+    top->view.trouble = top->trouble;
+}
+
 static int look_now(struct top *top)
 {
+    char schema[96];
+    const struct follow *follow = top->view.follow;
     int error = follow_look(top->view.follow);
     top->view.trouble = NULL;
-    int unread = error ? 0 : follow_unread(top->view.follow);
-    if (error || unread) {
-        snprintf(top->trouble, sizeof top->trouble, "%s: %s%s", top->view.path, unread ? "stacks that cannot be read: " : "", strerror(unread ? unread : -error));
-        top->view.trouble = top->trouble;
-    }
+    snprintf(schema, sizeof schema, "schema %" PRId64 ", and this aprof reads schemas up to %d", follow_newer(follow), SPOOL_SCHEMA);
+    if (error)
+        trouble_note(top, "", strerror(-error));
+    else if (follow_newer(follow))
+        trouble_note(top, "has stacks of ", schema);
+    else if (follow_unread(follow))
+        trouble_note(top, "stacks that cannot be read: ", strerror(follow_unread(follow)));
     return error;
 }
 
