@@ -31,9 +31,9 @@ static bool complain_about(const char *path)
     return false;
 }
 
-static bool written_to(const char *path, void (*write)(FILE *stream, void *context), void *context)
+static bool written_to(const char *path, const char *mode, void (*write)(FILE *stream, void *context), void *context)
 {
-    FILE *stream = fopen(path, "we");
+    FILE *stream = fopen(path, mode);
     if (!stream)
         return false;
     write(stream, context);
@@ -47,10 +47,11 @@ bool destination_write(const char *path, void (*write)(FILE *stream, void *conte
         return true;
     }
     if (!is_replaceable(path))
-        return written_to(path, write, context) || complain_about(path);
+        return written_to(path, "we", write, context) || complain_about(path);
     char *beside = tool_alloc(strlen(path) + 32, 1);
     sprintf(beside, "%s.%ld.tmp", path, (long)getpid());
-    bool good = (written_to(beside, write, context) && !rename(beside, path)) || complain_about(path);
+    unlink(beside); /* of a program that was killed, or a link that somebody put there */
+    bool good = (written_to(beside, "wxe", write, context) && !rename(beside, path)) || complain_about(path);
     if (!good)
         unlink(beside);
     free(beside);

@@ -247,6 +247,19 @@ def top_names_what_it_cannot_read():
 
 
 @test
+def top_leaves_a_newer_schema_out():
+    folder = os.path.join(WORK, "newer-live")
+    sealed = spool_write(folder, "cpu", STACKS)
+    os.rename(sealed, sealed + ".live")
+    for schema, status in ((1, FINE), (999, UNREADABLE)):
+        with open(sealed.replace(".cpu.collapsed", ".json.live"), "w", encoding="utf-8") as file:
+            json.dump(metadata(schema=schema), file)
+        result = aprof("top", "--once", folder)
+        same((result.status, "dumps" in result.out), (status, status == FINE), "schema %d" % schema)
+    need("has stacks of schema 999, and this aprof reads schemas up to 1" in result.err, "%s", result.err)
+
+
+@test
 def dump_says_where_it_looked():
     result = aprof("dump", "1", cwd=WORK, env={"APROF_DIR": ""})
     same(result.status, UNREADABLE, "exit status")
@@ -350,6 +363,19 @@ def sides_without_a_metric_in_common_are_refused():
     result = aprof("diff", task, GOOD)
     same(result.status, USAGE, "exit status")
     need("the metrics differ: BASE has task, NEW has cpu" in result.err, "%s", result.err)
+
+
+@test
+def a_link_beside_the_output_is_not_followed():
+    clear_out()
+    other = os.path.join(WORK, "other")
+    with open(other, "w", encoding="utf-8") as file:
+        file.write("somebody's\n")
+    result = run("sh", "-c", 'ln -s "$2" "$1.$$.tmp" && exec "$0" convert -f collapsed -o "$1" "$3"', APROF, OUT, other, GOOD)
+    same((result.status, result.err), (FINE, ""), "exit status")
+    need(b"dumps" in output_of(result) and not os.path.islink(OUT), "nothing was written")
+    with open(other, encoding="utf-8") as file:
+        same(file.read(), "somebody's\n", "the other file")
 
 
 @test
