@@ -137,9 +137,10 @@ static int point_width(uint32_t point)
     return width < 0 ? 1 : width; /* unknown to the locale: most are one column */
 }
 
+/* Those that order text otherwise than it stands count too. */
 static bool is_control(uint32_t point)
 {
-    return point < 0x20 || (point >= 0x7f && point < 0xa0);
+    return point < 0x20 || (point >= 0x7f && point < 0xa0) || (point >= 0x202a && point <= 0x202e) || (point >= 0x2066 && point <= 0x2069);
 }
 
 static char *cleaned(const char *text, size_t length)
@@ -150,9 +151,9 @@ static char *cleaned(const char *text, size_t length)
         uint32_t point = 0;
         int taken = decode(at, (size_t)(end - at), &point);
         if (!taken || is_control(point)) {
-            to += sprintf(to, "\\x%02x", *at++);
-            if (taken == 2) /* a control character of two bytes: the second is no start of anything */
+            do /* of a control character all bytes: the others are no start of anything */
                 to += sprintf(to, "\\x%02x", *at++);
+            while (--taken > 0);
             continue;
         }
         memcpy(to, at, (size_t)taken);

@@ -162,6 +162,7 @@ START_TEST(human_text_cuts_between_characters)
     text_is("\xc2\x9b", 2, 0, false, "\\xc2\\x9b"); /* an escape sequence's start in one character */
     text_is("\xed\xa0\x80\xc0\xaf", 5, 0, false, "\\xed\\xa0\\x80\\xc0\\xaf");
     text_is("x\0y", 3, 0, false, "x\\x00y");
+    text_is("a\xe2\x80\xae" "b", 5, 0, false, "a\\xe2\\x80\\xae" "b"); /* the rest from right to left */
 }
 END_TEST
 
