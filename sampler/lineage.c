@@ -55,7 +55,7 @@ struct lineage {
     uint32_t unused;   /* rounds in which little of the arrays was used */
     uint32_t last_made; /* NO_TASK: none yet */
     bool leaves_ended;
-    bool bearing, stale; /* some are BEARS, STALE */
+    bool bearing, stale; /* some are to be looked at again; are STALE */
     struct whole remembered[WHOLES];
 };
 
@@ -122,6 +122,7 @@ static struct registered *touch(const struct lineage *lineage, uint32_t index)
         task->placed = lineage->round;
         task->place = FRESH;
         task->flags = 0;
+        task->outlives = false;
         task->above = task->whole = 0;
         task->cuts = 0;
         task->creator = NO_TASK;
@@ -180,6 +181,17 @@ static uint32_t task_of_makers(const struct lineage *lineage, const maker_id *ma
     return NO_TASK;
 }
 
+/* One of its makers is dead, but was it when the task was read? A task that was not
+ * awaited yet, has gone on since, and whose maker has ended would stand on whoever its
+ * maker stood on. So it must be seen that it is as it was. */
+static void mark_outlives(struct lineage *lineage, struct registered *task)
+{
+    if (task->status == TASK_RUNNING)
+        return; /* it is not as it was, ever: what it stands on is asked while it runs */
+    task->outlives = true;
+    lineage->bearing = true;
+}
+
 /* The creator's task, and what of its chain the task stands on. The makers are asked
  * again whether they live after their memory was read. */
 static uint32_t find_creator(struct lineage *lineage, uint32_t index, uint32_t *first, uint32_t *links)
@@ -188,8 +200,10 @@ static uint32_t find_creator(struct lineage *lineage, uint32_t index, uint32_t *
     const maker_id *makers = at(lineage, index)->makers;
     for (uint32_t i = 0; i < count; i++) {
         uintptr_t coroutine = births_coroutine(makers[i]);
-        if (!coroutine)
+        if (!coroutine) {
+            mark_outlives(lineage, at(lineage, index));
             continue;
+        }
         uint32_t creator = task_of_makers(lineage, makers + i, count - i);
         if (creator == NO_TASK || creator == index)
             return NO_TASK;
@@ -202,6 +216,7 @@ static uint32_t find_creator(struct lineage *lineage, uint32_t index, uint32_t *
         *links = registry_chain_down_to(lineage->registry, at(lineage, creator), coroutine, first);
         if (*links && births_is_alive(makers[i]))
             return creator;
+        mark_outlives(lineage, at(lineage, index));
     }
     return NO_TASK;
 }
@@ -221,6 +236,8 @@ static void stand_like_last(struct lineage *lineage, struct registered *task)
     const struct registered *last = at(lineage, lineage->last_made);
     task->creator = last->creator;
     task->flags |= MADE;
+    if (last->outlives)
+        mark_outlives(lineage, task);
     task->first_above = last->first_above;
     task->above = last->above;
 }
@@ -582,6 +599,8 @@ static bool stands_on_stale(const struct lineage *lineage, const struct register
     for (uint32_t i = 0; i < task->edges; i++)
         if (!is_cut(task, i) && has(lineage, edges[i].awaiter, task->edges_proven ? STALE : STALE | MOVED))
             return true;
+    if (task->outlives && task->flags & MOVED)
+        return true;
     return task->creator != NO_TASK && has(lineage, task->creator, STALE);
 }
 
@@ -597,14 +616,14 @@ static void look_again(struct lineage *lineage, const uint32_t *indices, uint32_
     }
 }
 
-/* Those that others stand on, many at a time. */
+/* Those that others stand on, and those that outlive their makers, many at a time. */
 static void look_again_at_all(struct lineage *lineage)
 {
     uint32_t batch[GLANCE_BATCH] = {0}, count = 0;
     for (uint32_t i = 0; i < lineage->placed; i++) {
         if (i + AHEAD < lineage->placed)
             registry_fetch(lineage->registry, lineage->order[i + AHEAD]);
-        if (!(at(lineage, lineage->order[i])->flags & BEARS))
+        if (!(at(lineage, lineage->order[i])->flags & BEARS) && !at(lineage, lineage->order[i])->outlives)
             continue;
         batch[count++] = lineage->order[i];
         if (count == GLANCE_BATCH) {

@@ -89,6 +89,7 @@ struct registered {
     uint8_t place, flags;  /* lineage's, valid in `placed` (see sampler/lineage.c) */
     bool unchanged : 1;    /* its last reading was a glance, equal to the one before */
     bool reshaped : 1;     /* its stack is another one since it was woken */
+    bool outlives : 1;     /* lineage's: a coroutine that made it was found dead after it was read */
     bool edges_proven : 1; /* right after its edges were read, all of its awaiters still were as they had been read */
     uint16_t makers_count;
     uint8_t aggregate;     /* awaiters_aggregate() of its innermost function */

@@ -352,6 +352,36 @@ START_TEST(its_maker_returned)
 }
 END_TEST
 
+/* That its maker is gone is found after it was read: it must be as it was even so. */
+START_TEST(its_maker_returned_and_it_went_on)
+{
+    const struct base *bases;
+    start(_i, 2);
+    fake_task(&world, 0, 3);
+    maker_id inner = fake_maker(fake_coro_at(0, 2)), outer = fake_maker(fake_coro_at(0, 0));
+    know_all();
+    new_round();
+    born(1, inner, outer);
+    new_round();
+    registry_read(registry, index_of(1));
+    fake_maker_dies(inner);
+    bases_of(1, &bases);
+    lineage_prove(lineage);
+    ck_assert(lineage_is_proven(lineage, index_of(1)));
+    for (int dead = 0; dead < 2; dead++) { /* one of them, all */
+        fake_task_waits(&world, 1, 1, fake_future_at(1));
+        new_round();
+        registry_read(registry, index_of(1));
+        bases_of(1, &bases);
+        fake_task_waits(&world, 1, 1, fake_future_at(0));
+        lineage_prove(lineage);
+        ck_assert(!lineage_is_proven(lineage, index_of(1)));
+        fake_maker_dies(outer);
+    }
+    stop();
+}
+END_TEST
+
 /* It lives, but another task awaits it now, or nobody: not in the chain. */
 START_TEST(its_maker_went_elsewhere)
 {
@@ -871,6 +901,7 @@ Suite *suite_lineage(void)
     tcase_add_loop_test(creators, a_parent_is_computed_once, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(creators, it_stands_on_the_coroutine_that_made_it, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(creators, its_maker_returned, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(creators, its_maker_returned_and_it_went_on, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(creators, its_maker_went_elsewhere, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(creators, made_by_no_task, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(creators, its_creator_runs, FIRST_MINOR, AFTER_LAST_MINOR);
