@@ -668,6 +668,30 @@ START_TEST(superseded_births_are_dropped)
 }
 END_TEST
 
+/* Of thousands of addresses few have to share a place in the table, whatever lies between them. */
+START_TEST(superseded_at_many_addresses)
+{
+    enum { ADDRESSES = 4000, LIVES = 4 };
+    const size_t distance[] = {176, 192, 256, 272, 288, 304, 512};
+    static uint8_t lives[ADDRESSES];
+    start_hooked(_i);
+    uintptr_t memory = zone(ADDRESSES * 512);
+    for (size_t turn = 0; turn < sizeof distance / sizeof *distance; turn++) {
+        struct birth birth;
+        uint32_t taken = 0;
+        memset(lives, 0, sizeof lives);
+        for (uint32_t i = 0; i < LIVES * ADDRESSES; i++)
+            make_task(memory + i % ADDRESSES * distance[turn]);
+        births_drop_superseded();
+        for (; births_next(&birth); taken++)
+            lives[(birth.task - memory) / distance[turn]]++;
+        for (uint32_t i = 0; i < ADDRESSES; i++)
+            ck_assert_uint_ge(lives[i], 1);
+        ck_assert_uint_lt(taken - ADDRESSES, (LIVES - 1) * ADDRESSES / 5);
+    }
+}
+END_TEST
+
 START_TEST(a_full_ring_of_superseded_births)
 {
     start_hooked(_i);
@@ -883,7 +907,8 @@ Suite *suite_births(void)
         nothing_before_the_start, the_original_is_called_with_what_came, the_slot_and_the_descriptor, subclasses_of_subclasses,
         a_circle_of_subclasses_ends, what_is_not_as_it_should_be, another_original_is_refused, another_type_of_the_same_original,
         innermost_first_and_only_coroutines, a_long_chain_is_cut_at_its_outer_end, a_deep_thread_is_read_to_a_limit, no_thread_no_frame,
-        an_address_is_no_identity, made_while_it_dies, identities_that_never_were, superseded_births_are_dropped, a_full_ring_of_superseded_births, a_full_bucket_is_counted, a_full_ring_is_counted,
+        an_address_is_no_identity, made_while_it_dies, identities_that_never_were, superseded_births_are_dropped, superseded_at_many_addresses,
+        a_full_ring_of_superseded_births, a_full_bucket_is_counted, a_full_ring_is_counted,
         deaths_of_futures_are_counted_where_they_were, futures_of_another_make_stay_as_they_are,
         records_of_all_lengths_round_the_ring, a_child_begins_with_an_empty_ring,
     };
