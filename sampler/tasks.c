@@ -272,6 +272,16 @@ static void add_carried(struct tasks *tasks, struct registered *task)
     tasks->orphans++;
 }
 
+/* Its memory was pending when its birth was noted: if it is not, that task is done, or gone. */
+static bool is_done(const struct tasks *tasks, uintptr_t task, int asyncio)
+{
+    enum future_state state;
+    const struct asyncio *of = asyncios_at(asyncio);
+    return of && asyncio_state(tasks->options.target, of, task, &state) && state != FUTURE_PENDING;
+}
+
+/* Most tasks of a busy service have come and gone between two ticks: they are not made known
+ * first, to be read and forgotten at a time many times that. */
 static void take_births(struct tasks *tasks)
 {
     struct birth birth;
@@ -280,7 +290,7 @@ static void take_births(struct tasks *tasks)
         uint32_t before = registry_find(tasks->registry, birth.task);
         if (before != NO_TASK)
             add_carried(tasks, registry_at(tasks->registry, before));
-        if (asyncio >= 0)
+        if (asyncio >= 0 && (before != NO_TASK || !is_done(tasks, birth.task, asyncio)))
             registry_born(tasks->registry, &birth, (uint8_t)asyncio);
         tasks->repeatable = false;
     }

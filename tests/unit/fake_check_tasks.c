@@ -793,6 +793,32 @@ START_TEST(one_just_born_stands_on_its_creator)
 }
 END_TEST
 
+/* It came and went between two ticks: nobody reads it. */
+START_TEST(one_that_is_done_is_not_made_known)
+{
+    start_hooked(_i, 3);
+    fake_task_is_done(&world, 2);
+    tick(10 * MS);
+    tick(10 * MS);
+    for (int i = 0; i < 2; i++) {
+        uint64_t before = window.counters.task_reads;
+        fake_birth(fake_birth_of(fake_task_at(2), 0, 0));
+        tick(10 * MS);
+        ck_assert_uint_eq(window.counters.task_reads - before, 2);
+    }
+    ck_assert_uint_eq(time_of("loop;t2.0"), 0);
+    fake_task(&world, 2, 1); /* another one, at its address */
+    fake_birth(fake_birth_of(fake_task_at(2), 0, 0));
+    tick(10 * MS);
+    ck_assert_uint_eq(time_of("loop;t2.0"), 5 * MS);
+    fake_task_is_done(&world, 2);
+    tick(10 * MS);
+    ck_assert_uint_eq(time_of("loop;t2.0"), 10 * MS);
+    ck_assert_uint_eq(total(), 2 * 60 * MS + 10 * MS);
+    stop();
+}
+END_TEST
+
 /* The making of tasks is hooked where it is not; those made before are looked up. */
 START_TEST(hooks_are_asked_for)
 {
@@ -1000,6 +1026,7 @@ Suite *suite_tasks(void)
     tcase_add_loop_test(still, a_window_begins_without_its_driver, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(still, one_that_comes_too_early_does_nothing, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(births, one_just_born_stands_on_its_creator, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(births, one_that_is_done_is_not_made_known, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(births, hooks_are_asked_for, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(births, those_that_were_there_before, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(births, all_are_listed_when_births_were_lost, FIRST_MINOR, AFTER_LAST_MINOR);
