@@ -1105,11 +1105,17 @@ static struct look look_begin(struct watch *watch, struct stacks *stacks, struct
     return look;
 }
 
+/* In the stack that it was last found in, and not in one that could not be read, or without any. */
+static bool stands_where_it_was(const struct watched *watched)
+{
+    return watched->last_stands && watched->last_cpu == watched->account.looked_cpu;
+}
+
 /* A whole tick saw them all stand. */
 static bool all_stand(const struct watch *watch)
 {
     for (uint32_t i = 0; i < watch->draw.count; i++)
-        if (!watch->by_record[watch->draw.order[i]]->last_stands)
+        if (!stands_where_it_was(watch->by_record[watch->draw.order[i]]))
             return false;
     return true;
 }

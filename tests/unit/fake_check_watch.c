@@ -696,6 +696,25 @@ START_TEST(no_tick_is_left_out_while_one_is_not_known_to_stand)
 }
 END_TEST
 
+/* Nor where one stands without a frame: what it waits there is not its last stack's. */
+START_TEST(no_tick_is_left_out_while_one_has_no_frame)
+{
+    signal(SIGUSR1, wake_up);
+    begin_many(3, 0);
+    gil_taken_by(STATE(2));
+    for (int i = 0; i < 3; i++)
+        tick();
+    ck_assert(watch_is_at_rest(watch));
+    state(0, tid_of[0], 0, 0);
+    ck_assert_int_eq(tgkill(getpid(), tid_of[0], SIGUSR1), 0);
+    usleep(2000);
+    for (int i = 0; i < 4; i++) {
+        tick();
+        ck_assert(!watch_is_at_rest(watch));
+    }
+}
+END_TEST
+
 /* All thread states are gone through now and then only, but new ones are seen at once. */
 START_TEST(of_hundreds_the_newest_are_found_at_once)
 {
@@ -1044,8 +1063,8 @@ Suite *suite_watch(void)
         a_thread_of_c_counts_from_the_first_sight_of_its_state, many_threads_come_and_go, nothing_is_read_after_the_end_of_reading,
         more_threads_than_a_tick_looks_at_come_in_turn, the_others_are_not_read, what_ends_unlooked_at_is_taken,
         clocks_add_up_to_what_they_did_only_if_nobody_ran, while_all_stand_no_tick_is_needed,
-        no_tick_is_left_out_while_one_is_not_known_to_stand, of_hundreds_the_newest_are_found_at_once,
-        of_hundreds_none_is_read_in_anothers_place,
+        no_tick_is_left_out_while_one_is_not_known_to_stand, no_tick_is_left_out_while_one_has_no_frame,
+        of_hundreds_the_newest_are_found_at_once, of_hundreds_none_is_read_in_anothers_place,
         a_task_gets_the_time_of_its_thread, the_same_frames_without_a_task, overflow_has_no_twin,
         a_dump_of_a_thread_that_stands, a_dump_of_a_thread_that_runs, a_dump_of_a_thread_that_waits_with_the_gil,
     };
