@@ -58,12 +58,15 @@ static bool grow_buckets(struct rests *rests)
     return true;
 }
 
+/* Free ones from the top on are void; the top rises when no free one is left only, so none of
+ * them comes below it again. */
 static uint32_t take_number(struct rests *rests)
 {
-    uint32_t group = rests->free;
-    if (group) {
+    uint32_t group;
+    while ((group = rests->free) != 0) {
         rests->free = rests->rest[group].next;
-        return group;
+        if (group < rests->top)
+            return group;
     }
     group = rests->top ? rests->top : 1;
     if (!mem_grow((void **)&rests->rest, &rests->room, group + 1, FIRST_ROOM, sizeof *rests->rest))
@@ -112,6 +115,8 @@ void rests_release(struct rests *rests, uint32_t group)
     rest->next = rests->free;
     rests->free = group;
     rests->count--;
+    while (rests->top > 1 && !rests->rest[rests->top - 1].used) /* rounds go through all below it */
+        rests->top--;
 }
 
 void rests_forget_stacks(struct rests *rests)

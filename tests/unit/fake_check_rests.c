@@ -78,6 +78,52 @@ START_TEST(groups_are_found_again)
 }
 END_TEST
 
+static uint32_t count_of(const struct rests *rests)
+{
+    uint32_t count = 0;
+    for (uint32_t group = 0; (group = rests_from(rests, group + 1));)
+        count++;
+    return count;
+}
+
+/* After a burst a round goes through what is left; in whatever order they go, no number is given twice. */
+START_TEST(empty_groups_are_not_gone_through)
+{
+    enum { MANY = 100 };
+    struct rests rests = {0};
+    uint32_t group[MANY], group_of_gap[2 * MANY];
+    static bool taken[3 * MANY + 1];
+    ck_assert_int_eq(mem_init(256 * MIB), 0);
+    for (uint32_t turn = 0; turn < 4; turn++) {
+        memset(taken, 0, sizeof taken);
+        for (uint32_t i = 0; i < MANY; i++) {
+            group[i] = rests_of(&rests, &(struct rest_key){.alone = i + 1}, turn);
+            ck_assert_uint_ge(group[i], 1);
+            ck_assert_uint_le(group[i], 3 * MANY);
+            ck_assert(!taken[group[i]]);
+            taken[group[i]] = true;
+        }
+        for (uint32_t i = 0; i < MANY; i++)
+            if (turn % 2 == 0 || i % 7 != 3) /* some stay, and go later */
+                rests_release(&rests, group[turn < 2 ? i : MANY - 1 - i]);
+        ck_assert(turn % 2 || rests.top == 1);
+        for (uint32_t i = 0; i < 2 * MANY; i++) { /* into the gaps, and beyond */
+            group_of_gap[i] = rests_of(&rests, &(struct rest_key){.alone = i + 1}, MANY);
+            ck_assert_uint_eq(count_of(&rests), rests.count);
+        }
+        for (uint32_t i = 0; i < 2 * MANY; i++)
+            rests_release(&rests, group_of_gap[i]);
+        for (uint32_t i = 0; turn % 2 && i < MANY; i++)
+            if (i % 7 == 3)
+                rests_release(&rests, group[turn < 2 ? i : MANY - 1 - i]);
+        ck_assert_uint_eq(rests.top, 1);
+        ck_assert_uint_eq(rests.count, 0);
+    }
+    rests_free(&rests);
+    fake_reset();
+}
+END_TEST
+
 /* --- that it pays, and what it rests on --- */
 
 START_TEST(one_at_rest_is_hardly_read)
@@ -779,6 +825,7 @@ Suite *suite_rests(void)
     Suite *suite = suite_create("rests");
     TCase *groups = tcase_create("groups"), *each = tcase_create("each version");
     tcase_add_test(groups, groups_are_found_again);
+    tcase_add_test(groups, empty_groups_are_not_gone_through);
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
         tcase_add_loop_test(each, tests[i], FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_set_timeout(each, 60);
