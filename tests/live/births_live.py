@@ -592,7 +592,8 @@ async def crowd(self):
             live.births()
         refused = live.lib.live_lost() - lost
         live.same("each is noted or counted, and rightly", (noted + refused, ok), (count, noted))
-        live.same("lost", refused > 0, count > 100000)
+        # A bucket may be full by chance: with 20,000 in 16,384 buckets of 8 one is in every tenth run.
+        live.same("lost", refused > count // 1000, count > 100000)
         live.same("makers", live.lib.live_makers() - before - noted in (0, 1), True)
         for coroutine in coroutines:
             coroutine.close()
