@@ -65,7 +65,7 @@ static struct {
     uint64_t window_end_ns;        /* when the open window is to be sealed */
     uint64_t process_cpu, own_cpu; /* at the last tick */
     bool may_rest;                 /* the last whole tick found nobody running */
-    uint64_t rest_cpu;             /* CPU of the application before that tick */
+    uint64_t rest_cpu;             /* CPU of the application at the end of the tick before that */
     uint64_t window_process_cpu, window_own_cpu, own_cpu_before; /* at the window's start; of earlier threads of ours */
     uint64_t random;
     bool had_sample, over, stopped /* the runtime ends: reading has stopped */, precise_known, precise, paused, unjoined, own_table;
@@ -296,10 +296,19 @@ static uint64_t application_cpu(const struct budget_spent *spent)
     return spent->process - spent->sampler;
 }
 
-static bool is_at_rest(uint64_t now, const struct budget_spent *spent)
+static bool is_whole_due(uint64_t now)
 {
-    return loop.may_rest && !loop.stopped && (int64_t)(application_cpu(spent) - loop.rest_cpu) < REST_CPU_NS && now < loop.window_end_ns &&
-           now - loop.described_ns < describing_interval(now) && !loop.dump_asked && !watch_wants_tick(loop.watch, now);
+    return loop.stopped || loop.dump_asked || now >= loop.window_end_ns || now - loop.described_ns >= describing_interval(now) ||
+           watch_wants_tick(loop.watch, now);
+}
+
+/* True: *spent is as of now. */
+static bool is_at_rest(uint64_t now, struct budget_spent *spent)
+{
+    if (!loop.may_rest || is_whole_due(now))
+        return false;
+    *spent = spent_so_far();
+    return (int64_t)(application_cpu(spent) - loop.rest_cpu) < REST_CPU_NS;
 }
 
 static void rest(uint64_t now)
@@ -434,10 +443,9 @@ static void dump_now(void)
     dump_free(&dump);
 }
 
-/* spent: before it. */
-static void take_whole_tick(uint64_t now, struct budget_spent *spent)
+static void take_whole_tick(uint64_t now)
 {
-    loop.rest_cpu = application_cpu(spent);
+    loop.rest_cpu = loop.process_cpu - loop.own_cpu;
     tick_once(false);
     loop.may_rest = !loop.stopped && watch_is_at_rest(loop.watch) && tasks_are_at_rest(loop.tasks) && !tasks_in_haste(loop.tasks, now);
     if (loop.dump_asked && !loop.stopped && can_afford_dump(now)) {
@@ -445,17 +453,18 @@ static void take_whole_tick(uint64_t now, struct budget_spent *spent)
         dump_now();
     }
     store();
-    *spent = spent_so_far();
 }
 
 static void take_tick(uint64_t now)
 {
-    struct budget_spent spent = spent_so_far();
+    struct budget_spent spent;
     count_tick(now);
-    if (is_at_rest(now, &spent))
+    if (is_at_rest(now, &spent)) {
         rest(now);
-    else
-        take_whole_tick(now, &spent);
+    } else {
+        take_whole_tick(now);
+        spent = spent_so_far();
+    }
     back_off(&spent);
     loop.due_ns = clock_now() + (tasks_in_haste(loop.tasks, now) ? HASTE_MS * MS : jittered(loop.interval_ns));
     if (now >= loop.window_end_ns)
