@@ -9,6 +9,7 @@
 #include "sampler/cpython/asyncios.h"
 #include "sampler/cpython/states.h"
 #include "sampler/stacked.h"
+#include "sampler/text.h"
 
 enum { WALK_FACTOR = 4 }; /* as in the CPU tick */
 #define CYCLE "[cycle]"
@@ -317,14 +318,11 @@ profile_stack stacks_intern_task(struct stacks *stacks, const struct stack_copy 
     return push_entries(stacks, copy, below, copy->task_frames, 0, CODE_LOOP | CODE_HANDLE);
 }
 
-/* FNV-1a, of a frame's text up to its line. */
+/* Of a frame's text up to its line. */
 static uint64_t hash_function(const char *text, size_t length)
 {
-    uint64_t hash = 0xcbf29ce484222325u;
     const char *line = memrchr(text, ':', length);
-    for (const char *at = text; at < (line ? line : text + length); at++)
-        hash = (hash ^ (unsigned char)*at) * 0x100000001b3u;
-    return hash ? hash : 1;
+    return text_hash(text, line ? (size_t)(line - text) : length);
 }
 
 uint64_t stacks_began_with(struct stacks *stacks, profile_stack stack)

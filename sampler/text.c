@@ -258,3 +258,11 @@ size_t text_frame(char *out, size_t size, const char *name, size_t name_length, 
     put(at, ")", 1);
     return length;
 }
+
+uint64_t text_hash(const char *text, size_t length)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3u;
+    return hash ? hash : 1;
+}

@@ -29,6 +29,9 @@
 size_t text_name(char *out, size_t size, const void *data, size_t length, int kind);
 size_t text_path(char *out, size_t size, const void *data, size_t length, int kind);
 
+/* Equal for equal bytes, and hardly ever for others (FNV-1a). Never 0. */
+uint64_t text_hash(const char *text, size_t length);
+
 /* How paths are shown (APROF_PATHS). prefixes: directories to take away
  * (standard library, start directory ...); below "site-packages/" or
  * "dist-packages/" the rest is kept, else below "lib/python3.N/", else below the

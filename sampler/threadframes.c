@@ -281,19 +281,10 @@ bool threadframes_tick(struct threadframes *all, uint64_t now, bool ran, struct 
 
 /* --- markers --- */
 
-/* FNV-1a. */
-static uint64_t hash_of(const char *name, uint32_t length)
-{
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (uint32_t i = 0; i < length; i++)
-        hash = (hash ^ (unsigned char)name[i]) * 0x100000001b3u;
-    return hash ? hash : 1;
-}
-
 /* Whether the name is one of this window's; from now on it is, if there is room. */
 static bool may_use(struct threadframes *all, const struct threadframe *thread)
 {
-    uint64_t hash = hash_of(thread->name, thread->length);
+    uint64_t hash = text_hash(thread->name, thread->length);
     uint32_t at = (uint32_t)(hash >> 32) & (USED_SLOTS - 1);
     for (; all->used_hash[at]; at = (at + 1) & (USED_SLOTS - 1))
         if (all->used_hash[at] == hash)
