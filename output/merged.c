@@ -11,6 +11,7 @@
 #include "output/document.h"
 #include "output/names.h"
 #include "output/spool_format.h"
+#include "output/tool.h"
 
 /* ---- texts that windows share --------------------------------------------- */
 
@@ -140,20 +141,23 @@ static void ticks_add(json_t *metadata, const struct quality *quality)
 
 /* ---- what is in no window alone ------------------------------------------- */
 
-static json_t *loops_of(const struct quality *quality, uint32_t process)
+/* An array a process. */
+static json_t **loops_by_process(const struct quality *quality)
 {
-    json_t *loops = json_array();
+    json_t **loops = tool_alloc(quality->processes_count, sizeof *loops);
+    for (uint32_t at = 0; at < quality->processes_count; at++)
+        loops[at] = json_array();
     for (size_t at = 0; at < quality->loops_count; at++) {
         const struct quality_loop *loop = &quality->loops[at];
-        if (loop->process == process)
-            json_array_append_new(loops, COUNTS({ "thread", loop->thread }, { "idle_us", loop->idle_us }, { "busy_us", loop->busy_us }));
+        json_array_append_new(loops[loop->process],
+                              COUNTS({ "thread", loop->thread }, { "idle_us", loop->idle_us }, { "busy_us", loop->busy_us }));
     }
     return loops;
 }
 
-static json_t *process_of(const struct quality *quality, uint32_t at)
+/* Takes the loops over. */
+static json_t *process_of(const struct quality_process *process, json_t *loops)
 {
-    const struct quality_process *process = &quality->processes[at];
     json_t *object = json_object();
     json_object_set_new(object, "host", document_text(process->host));
     json_object_set_new(object, "pid", document_number(process->pid));
@@ -171,7 +175,7 @@ static json_t *process_of(const struct quality *quality, uint32_t at)
         { "tasks_peak", (uint64_t)process->tasks_peak },
     };
     document_counts(object, counts, sizeof counts / sizeof *counts);
-    json_object_set_new(object, "loops", loops_of(quality, at));
+    json_object_set_new(object, "loops", loops);
     return object;
 }
 
@@ -180,11 +184,12 @@ static json_t *merged_of(const struct quality *quality)
     json_t *merged = COUNTS({ "windows", quality->windows }, { "windows_without_metadata", quality->windows_without_metadata },
                             { "windows_by_syscall", quality->windows_by_syscall }, { "windows_coarse_clock", quality->windows_coarse_clock },
                             { "process_us", quality->process_us });
-    json_t *spans = json_array(), *processes = json_array();
+    json_t *spans = json_array(), *processes = json_array(), **loops = loops_by_process(quality);
     for (size_t at = 0; at < quality->spans_count; at++)
         json_array_append_new(spans, COUNTS({ "start_us", quality->spans[at].start }, { "end_us", quality->spans[at].end }));
     for (uint32_t at = 0; at < quality->processes_count; at++)
-        json_array_append_new(processes, process_of(quality, at));
+        json_array_append_new(processes, process_of(&quality->processes[at], loops[at]));
+    free(loops);
     json_object_set_new(merged, "asked", json_pack("{sf}", "least", quality->asked_least));
     json_object_set_new(merged, "spans", spans);
     json_object_set_new(merged, "processes", processes);

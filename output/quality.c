@@ -8,11 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "output/names.h"
 #include "output/spool_format.h"
 #include "output/tool.h"
-
-#define LOOPS_MOST 1024 /* of one window; the library shows 64 */
 
 /* Whether a reason lost time, or kept the sample with less ancestry. */
 static const struct {
@@ -57,26 +54,25 @@ static void sum_object(json_t *into, const json_t *from)
     }
 }
 
-static void loop_add(struct quality *quality, uint32_t process, const json_t *from)
+static struct quality_loop *loop_of(struct quality *quality, uint32_t process, uint64_t thread)
 {
-    uint64_t thread = number(from, "thread");
-    size_t at = 0;
-    while (at < quality->loops_count && !(quality->loops[at].process == process && quality->loops[at].thread == thread))
-        at++;
+    const uint64_t name[] = { process, thread };
+    uint32_t at = names_add(quality->loops_known, (const char *)name, sizeof name);
     if (at == quality->loops_count) {
         quality->loops = tool_grow(quality->loops, at, &quality->loops_room, sizeof *quality->loops);
         quality->loops[quality->loops_count++] = (struct quality_loop){ .process = process, .thread = thread };
     }
-    struct quality_loop *loop = &quality->loops[at];
-    loop->idle_us += number(from, "idle_us");
-    loop->busy_us += number(from, "busy_us");
+    return &quality->loops[at];
 }
 
-/* Each is looked for among all: no more of a window than it can have. */
 static void loops_add(struct quality *quality, uint32_t process, const json_t *loops)
 {
-    for (size_t at = 0; at < json_array_size(loops) && at < LOOPS_MOST; at++)
-        loop_add(quality, process, json_array_get(loops, at));
+    for (size_t at = 0; at < json_array_size(loops); at++) {
+        const json_t *from = json_array_get(loops, at);
+        struct quality_loop *loop = loop_of(quality, process, number(from, "thread"));
+        loop->idle_us += number(from, "idle_us");
+        loop->busy_us += number(from, "busy_us");
+    }
 }
 
 static void asked_add(struct quality *quality, double asked)
@@ -333,6 +329,7 @@ struct quality *quality_new(const struct reader *reader)
     struct quality *quality = tool_alloc(1, sizeof *quality);
     quality->dropped = json_object();
     quality->limits = json_object();
+    quality->loops_known = names_new();
     quality->processes_count = reader_processes(reader);
     quality->processes_room = quality->processes_count ? quality->processes_count : 1;
     quality->processes = tool_alloc(quality->processes_room, sizeof *quality->processes);
@@ -355,6 +352,7 @@ void quality_free(struct quality *quality)
     free(quality->processes);
     free(quality->spans);
     free(quality->loops);
+    names_free(quality->loops_known);
     free(quality);
 }
 

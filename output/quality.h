@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "output/names.h"
 #include "output/reader.h"
 
 struct quality_process {
@@ -79,6 +80,7 @@ struct quality {
     uint32_t windows_coarse_clock;
     struct quality_loop *loops;
     size_t loops_count, loops_room;
+    struct names *loops_known;      /* process and thread: index in loops */
 };
 
 struct quality *quality_new(const struct reader *reader);

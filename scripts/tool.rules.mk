@@ -14,10 +14,11 @@ check-tool: $(B)/aprof $(B)/check-reader $(B)/hasty_clock.so manual
 	    tests/golden/run.sh $(B)/aprof || echo "golden failed"; \
 	    tests/tool/terminal.py $(B)/aprof $(B)/hasty_clock.so || echo "terminal failed"; \
 	    tests/tool/commands.py $(B)/aprof || echo "commands failed"; \
+	    tests/tool/crowds.py $(B)/aprof || echo "crowds failed"; \
 	    tests/tool/manual.py $(B) || echo "manual failed"; } | tee $(B)/tool.log
 	$(Q)awk '/[0-9]+ passed, [0-9]+ failed/ { sub(/^check-reader: /, ""); passed += $$1; failed += $$3; skipped += $$5; ran++ } \
 	    / failed$$/ && !/passed/ { bad = 1 } \
-	    END { print passed + 0 " passed, " failed + 0 " failed" (skipped ? ", " skipped " skipped" : ""); exit bad || failed || ran != 5 }' $(B)/tool.log
+	    END { print passed + 0 " passed, " failed + 0 " failed" (skipped ? ", " skipped " skipped" : ""); exit bad || failed || ran != 6 }' $(B)/tool.log
 
 # A reader meets files that someone else cut or overwrote: not one byte beyond.
 check-tool-valgrind: $(B)/aprof $(B)/check-reader

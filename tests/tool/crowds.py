@@ -1,0 +1,73 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""crowds: spools of more processes than anybody looks at one by one. What a command
+takes grows with their number, not with its square.
+
+    tests/tool/crowds.py APROF
+"""
+import json
+import os
+import resource
+import shutil
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from harness import START_US, need, run, run_tests, same, test  # noqa: E402
+
+APROF = os.path.abspath(sys.argv[1])
+WORK = tempfile.mkdtemp(prefix="aprof-crowds-")
+TIMES = 4    # as many processes
+GROWTH = 8   # of CPU at most, for so many times more: between 4, in step, and 16, squared
+
+
+def user_cpu(command, path):
+    """What a command takes to its end: the least of three tries."""
+    seconds, to = [], os.path.join(WORK, "to")
+    for _ in range(3):
+        shutil.rmtree(to, ignore_errors=True)
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+        result = run(APROF, *command, *(["-o", to] if command[0] == "merge" else []), path)
+        seconds.append(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before)
+        same((result.status, result.err), (0, ""), "aprof %s" % " ".join(command))
+    return min(seconds)
+
+
+def grows_in_step(command, few, many):
+    least, most = user_cpu(command, few), user_cpu(command, many)
+    need(most < GROWTH * least, "aprof %s: %.3f s of CPU, and %.3f s for %d times as many", command[0], least, most, TIMES)
+
+
+# ---- loops ----------------------------------------------------------------------
+
+
+def merged_write(name, processes):
+    """As `aprof merge` leaves them: one window of all, each with four loops."""
+    folder = os.path.join(WORK, name)
+    os.makedirs(folder)
+    stem = os.path.join(folder, "aprof.merged-1.0.%d.000000" % START_US)
+    of = [{"pid": 100 + at, "loops": [{"thread": 1 + thread, "idle_us": 4 * at + thread, "busy_us": 1} for thread in range(4)]}
+          for at in range(processes)]
+    with open(stem + ".json", "w", encoding="utf-8") as file:
+        json.dump({"schema": 1, "start_us": START_US, "end_us": START_US + 60000000, "merged": {"processes": of}}, file)
+    with open(stem + ".cpu.collapsed", "w", encoding="utf-8") as file:
+        file.write("main (app.py:1);work (app.py:2) 1000\n")
+    return folder, [process["loops"] for process in of]
+
+
+@test
+def loops_of_many_processes():
+    few, _ = merged_write("few", 5000)
+    many, loops = merged_write("many", 5000 * TIMES)
+    for command in (("report", "--quiet"), ("merge",)):
+        grows_in_step(command, few, many)
+    with open(os.path.join(WORK, "to", [name for name in os.listdir(os.path.join(WORK, "to")) if name.endswith(".json")][0]), encoding="utf-8") as file:
+        same([process["loops"] for process in json.load(file)["merged"]["processes"]], loops, "each process's own loops, merged once more")
+
+
+try:
+    run_tests()
+finally:
+    shutil.rmtree(WORK)
