@@ -438,7 +438,8 @@ static void metadata_load(struct reader *reader, struct window *window)
 {
     struct source *source = source_find(window, METADATA);
     const struct timespec pause = { 0, METADATA_PAUSE_NS };
-    for (int try = 0; source && !window->metadata && try < METADATA_TRIES; try++) {
+    bool is_final = false; /* one that is sealed stays as it is */
+    for (int try = 0; source && !window->metadata && !is_final && try < METADATA_TRIES; try++) {
         if (try)
             nanosleep(&pause, NULL);
         const char *path = "";
@@ -450,6 +451,7 @@ static void metadata_load(struct reader *reader, struct window *window)
         }
         window->metadata = metadata_parse(file);
         close(file);
+        is_final = path == source->sealed;
         if (window->metadata)
             metadata_check(reader, window, path);
     }

@@ -15,7 +15,7 @@ import tempfile
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from harness import START_US, need, run, run_tests, same, test  # noqa: E402
+from harness import START_US, need, run, run_tests, same, spool_write, test  # noqa: E402
 
 APROF = os.path.abspath(sys.argv[1])
 WORK = tempfile.mkdtemp(prefix="aprof-crowds-")
@@ -65,6 +65,24 @@ def loops_of_many_processes():
         grows_in_step(command, few, many)
     with open(os.path.join(WORK, "to", [name for name in os.listdir(os.path.join(WORK, "to")) if name.endswith(".json")][0]), encoding="utf-8") as file:
         same([process["loops"] for process in json.load(file)["merged"]["processes"]], loops, "each process's own loops, merged once more")
+
+
+# ---- metadata -------------------------------------------------------------------
+
+
+@test
+def sealed_metadata_that_is_none_is_not_waited_for():
+    folder = os.path.join(WORK, "none")
+    for pid in range(1, 501):
+        path = spool_write(folder, "cpu", [("main (app.py:1)", 1000)], pid=pid)
+        with open(path.replace(".cpu.collapsed", ".json"), "w", encoding="utf-8") as file:
+            file.write('{"schema": 1, ')
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_nvcsw
+    result = run(APROF, "report", folder)
+    same(result.status, 0, "exit status")
+    need("500 windows, 500 without metadata" in result.out, "%s", result.out)
+    pauses = resource.getrusage(resource.RUSAGE_CHILDREN).ru_nvcsw - before
+    need(pauses < 500, "it slept %d times", pauses)
 
 
 try:
