@@ -36,6 +36,7 @@
 #include "sampler/codes.h"
 #include "sampler/cpython/states.h"
 #include "sampler/loop.h"
+#include "sampler/markers.h"
 #include "sampler/stall.h"
 #include "sampler/tick.h"
 
@@ -196,6 +197,7 @@ static void prepare_sampler(void)
         .first_sample = fork_first_sample,
         .descriptors = spooling_descriptors,
     };
+    markers_ask_for_tasks(config.task_names);
     loop_prepare(&options);
     spooling_prepare(&config);
     fork_on_child(become_child);

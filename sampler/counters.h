@@ -25,10 +25,11 @@ enum drop_reason {
  * rights, for another reason; files that somebody took away, replaced or cut. threads:
  * ticks that did not look at all of them; tick_deadline: those of them that ran out of time.
  * dump_refused: requests for a dump that nobody may make, or that could not be answered.
- * thread_names: threads that are [thread ~] because a window has too many different names. */
+ * thread_names: threads that are [thread ~] because a window has too many different names;
+ * task_names: how often a task was found to be [task ~] for it. */
 #define LIMITS(X) \
     X(depth) X(memory) X(spool) X(spool_full) X(spool_refused) X(spool_error) X(spool_lost) X(threads) X(interpreters) X(loops) \
-    X(timers) X(names) X(records) X(signals_blocked) X(alternate_stack) X(tick_deadline) X(dump_refused) X(thread_names)
+    X(timers) X(names) X(records) X(signals_blocked) X(alternate_stack) X(tick_deadline) X(dump_refused) X(thread_names) X(task_names)
 
 enum limit {
 #define X(name) LIMIT_##name,

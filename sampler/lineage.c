@@ -281,6 +281,11 @@ static profile_stack push_links(struct lineage *lineage, profile_stack stack, ui
     return stack;
 }
 
+static profile_stack push_name(const struct lineage *lineage, profile_stack stack, uint32_t index)
+{
+    return stacks_push_name(lineage->stacks, stack, registry_name(lineage->registry, at(lineage, index)));
+}
+
 /* A base with the task's own chain on it. That is not read again if the stack of one like it is known:
  * whether it is as it was, is proven at the end (lineage_prove). False: it has changed since. */
 static bool push_chain(struct lineage *lineage, uint32_t index, profile_stack *stack)
@@ -290,7 +295,7 @@ static bool push_chain(struct lineage *lineage, uint32_t index, profile_stack *s
     if (whole->stack == PROFILE_ROOT || whole->shape != task->shape || whole->base != *stack) {
         if (!registry_need_links(lineage->registry, index))
             return false;
-        *whole = (struct whole){task->shape, *stack, push_links(lineage, *stack, task->first_link, task->links)};
+        *whole = (struct whole){task->shape, *stack, push_links(lineage, push_name(lineage, *stack, index), task->first_link, task->links)};
     }
     *stack = whole->stack;
     return true;
@@ -390,7 +395,7 @@ static void on_creator(struct lineage *lineage, uint32_t index, uint32_t first, 
     task->flags |= MADE;
     for (uint32_t i = 0; i < creator->above; i++) {
         struct base base = lineage->base[creator->first_above + i];
-        add_base(lineage, task, push_links(lineage, base.stack, first, links), base.share);
+        add_base(lineage, task, push_links(lineage, push_name(lineage, base.stack, task->creator), first, links), base.share);
     }
 }
 

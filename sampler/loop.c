@@ -15,6 +15,7 @@
 #include "sampler/budget.h"
 #include "sampler/codes.h"
 #include "sampler/cpython/states.h"
+#include "sampler/markers.h"
 #include "sampler/stacks.h"
 #include "sampler/stall.h"
 #include "sampler/tasks.h"
@@ -176,6 +177,7 @@ static void update_window(void)
     loop.profile_overflows = overflows;
     counters->budget.rate_mhz = loop.budget.rate_mhz;
     counters->heap_bytes = mem_used();
+    markers_count(counters);
     counters->limits[LIMIT_memory] += mem_refused() - loop.refused;
     loop.refused = mem_refused();
 }
@@ -213,7 +215,9 @@ static void clear_profile(void)
         intern_markers();
     }
     watch_forget_stacks(loop.watch);
+    markers_begin_window();
     tasks_forget_stacks(loop.tasks);
+    markers_end_keeping();
     loop.profile_overflows = profile_overflows(loop.profile);
 }
 
@@ -504,8 +508,11 @@ static bool make_state(void)
         loop.precise_known = true;
     }
     watching.clock_precise = loop.precise;
-    if (!loop.profile)
+    if (!loop.profile) {
         loop.profile = profile_new();
+        markers_begin_window(); /* a forked child has its parent's */
+        markers_end_keeping();
+    }
     if (!loop.tasks)
         loop.tasks = make_tasks();
     watching.tasks = loop.tasks;

@@ -9,6 +9,7 @@
 #include "sampler/cpython/coros.h"
 #include "sampler/cpython/glance.h"
 #include "sampler/cpython/states.h"
+#include "sampler/text.h"
 
 enum {
     READINGS = 2,          /* of a task that changed while it was read */
@@ -52,6 +53,7 @@ struct seen {
     uint32_t deaths;          /* births_future_deaths() of that before */
     uint32_t round;           /* of its last reading */
     uint32_t group;           /* in which it rests; 0: it does not */
+    marker_id name;              /* at its last reading; kept for who asks for names */
     uint8_t asyncio;
 };
 
@@ -905,6 +907,43 @@ static void add_awaited(struct registry *registry, uint32_t index, const struct 
         registry_add(registry, waiter, registry->tasks[index].asyncio);
 }
 
+marker_id registry_name(const struct registry *registry, const struct registered *task)
+{
+    return markers_tasks_asked ? registry->seen[task - registry->tasks].name : 0;
+}
+
+void registry_keep_names(const struct registry *registry)
+{
+    for (uint32_t i = 0; markers_tasks_asked && i < registry->count; i++)
+        markers_keep(registry->seen[i].name);
+}
+
+/* 0 also where another task is at its address by now: it was made of another coroutine. */
+static marker_id name_now(const struct registry *registry, uint32_t index, uintptr_t made_of)
+{
+    const struct asyncio *asyncio = asyncios_at(registry->seen[index].asyncio);
+    uintptr_t task = registry->tasks[index].task, waiter, coro;
+    char name[TEXT_FOLDED_MAX];
+    uint32_t length = asyncio ? asyncio_folded_name(registry->target, asyncio, task, name) : 0;
+    if (!length || !asyncio_waiter(registry->target, asyncio, task, &waiter, &coro) || coro != made_of)
+        return 0;
+    return markers_of_task(name, length);
+}
+
+/* Tasks of another name stand on another frame. */
+static void take_name(struct registry *registry, uint32_t index, struct reading *reading)
+{
+    if (!markers_tasks_asked)
+        return;
+    registry->seen[index].name = name_now(registry, index, reading->future.coro);
+    reading->shape = mix(reading->shape, markers_hash(registry->seen[index].name));
+}
+
+static bool is_renamed(const struct registry *registry, uint32_t index)
+{
+    return markers_tasks_asked && name_now(registry, index, registry->tasks[index].coro) != registry->seen[index].name;
+}
+
 static void read_anew(struct registry *registry, uint32_t index, uint64_t glance)
 {
     struct registered *task = &registry->tasks[index];
@@ -922,6 +961,7 @@ static void read_anew(struct registry *registry, uint32_t index, uint64_t glance
         registry->links = task->first_link;
         return;
     }
+    take_name(registry, index, &reading);
     const struct asyncio *asyncio = asyncios_at(task->asyncio);
     task->links = (uint16_t)(registry->links - task->first_link);
     note_coro(registry, index, reading.future.coro);
@@ -977,6 +1017,12 @@ static void note_wait(struct registry *registry, uint32_t index, uint32_t deaths
         *since = (struct since){future, registry->now, deaths};
 }
 
+static bool is_to_be_verified(const struct registry *registry, uint32_t index)
+{
+    uint32_t behind = index >= registry->verify_from ? index - registry->verify_from : index + registry->count - registry->verify_from;
+    return behind < registry->verify;
+}
+
 /* Without its edges, if it rests and is as it was. */
 static void take_glance(struct registry *registry, uint32_t index, uint64_t glance, const struct look *look)
 {
@@ -984,7 +1030,8 @@ static void take_glance(struct registry *registry, uint32_t index, uint64_t glan
     struct seen *seen = &registry->seen[index];
     if (is_read(registry, index))
         return;
-    if (seen->group ? !glance || glance != task->glance : !is_as_it_was(registry, index, glance)) {
+    if ((seen->group ? !glance || glance != task->glance : !is_as_it_was(registry, index, glance)) ||
+        (is_to_be_verified(registry, index) && is_renamed(registry, index))) {
         read_anew(registry, index, glance);
         return;
     }
@@ -1039,12 +1086,6 @@ static bool rests_on(struct registry *registry, uint32_t index)
     seen->read_from = births;
     seen->read_births = 0; /* one that had come before would not wait yet */
     return true;
-}
-
-static bool is_to_be_verified(const struct registry *registry, uint32_t index)
-{
-    uint32_t behind = index >= registry->verify_from ? index - registry->verify_from : index + registry->count - registry->verify_from;
-    return behind < registry->verify;
 }
 
 static bool has_asyncio(const struct registry *registry, const struct seen *seen)

@@ -33,6 +33,7 @@
 #include "sampler/cpython/asyncio.h"
 #include "sampler/cpython/awaiters.h"
 #include "sampler/cpython/glance.h"
+#include "sampler/markers.h"
 #include "sampler/profile.h"
 
 #define NO_TASK UINT32_MAX
@@ -109,7 +110,7 @@ struct registered {
     uintptr_t coro;        /* 0 until it was read */
     uintptr_t waiter;
     uint64_t hash;         /* over the chain: coroutines and places */
-    uint64_t shape;        /* the same without the coroutines: equal for equal stacks */
+    uint64_t shape;        /* the same without the coroutines, with its name if that is asked for: equal for equal stacks */
     uint64_t order;        /* of becoming known */
     uint64_t born;         /* birth.number + 1; 0: its birth was not seen */
     maker_id *makers;      /* of its creator, innermost first */
@@ -143,6 +144,10 @@ void registry_read(struct registry *registry, uint32_t index);
 /* Reads those from first on, side by side, until `until` or (NO_TASK) the last one,
  * with those that join at the end meanwhile. */
 void registry_read_some(struct registry *registry, uint32_t first, uint32_t until);
+/* The name that it had when it was read; 0: none, or names are not asked for. */
+marker_id registry_name(const struct registry *registry, const struct registered *task);
+/* The names of all (markers_keep). */
+void registry_keep_names(const struct registry *registry);
 /* Has the links of a task that was read in memory. False: it has changed since. */
 bool registry_need_links(struct registry *registry, uint32_t index);
 /* A leaf that waits in wait() or in a TaskGroup none of whose members is pending is

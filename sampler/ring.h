@@ -20,6 +20,8 @@
  *           RING_TASK       tag, address of a task: its frames end here, births_number()
  *           RING_CHAIN      tag | frames << 32: so many frame entries follow, outermost first
  *           RING_CYCLE      tag: the awaiters go round in a circle
+ *           RING_NAME       tag | length << 32, a text of so many bytes (text_fold_end): in place of
+ *                           a frame, the name of the task whose frames end here, or whose chain begins
  *
  * Runs in: [handler] for the producer's half, [sampler] for the other.
  */
@@ -31,7 +33,7 @@
 #include <stdint.h>
 
 enum { RING_RECORD = 0x52 };
-enum { RING_SETTLED = 1, RING_UNSETTLED = 2, RING_TASK = 3, RING_CHAIN = 4, RING_CYCLE = 5 };
+enum { RING_SETTLED = 1, RING_UNSETTLED = 2, RING_TASK = 3, RING_CHAIN = 4, RING_CYCLE = 5, RING_NAME = 6 };
 enum { RING_HEADER_WORDS = 4 };
 
 /* Flags of a record. */

@@ -7,6 +7,7 @@
 #include "sampler/births.h"
 #include "sampler/cpython/awaiters.h"
 #include "sampler/cpython/coros.h"
+#include "sampler/markers.h"
 
 enum {
     CHAIN_LONGEST = 16384, /* coroutines of one task */
@@ -156,11 +157,19 @@ static bool climb(struct stacked_walk *walk, struct stacked *entry)
         return false;
     }
     walk->climbed++;
-    walk->inner += frames;
     walk->chain_left = frames;
+    walk->chain_named = markers_tasks_asked;
+    walk->inner += frames + walk->chain_named;
     walk->climbing = awaiter.task;
     walk->chain = coro;
-    *entry = (struct stacked){.kind = STACKED_CHAIN, .task = awaiter.task, .frames = frames};
+    *entry = (struct stacked){.kind = STACKED_CHAIN, .task = awaiter.task, .frames = frames + walk->chain_named};
+    return true;
+}
+
+static bool give_name(struct stacked_walk *walk, struct stacked *entry)
+{
+    walk->chain_named = false;
+    *entry = (struct stacked){.kind = STACKED_NAME, .task = walk->climbing, .inner = true};
     return true;
 }
 
@@ -191,11 +200,20 @@ void stacked_begin(struct stacked_walk *walk, const struct py_target *target, co
     walk->asyncio = asyncio;
     walk->seed = seed;
     walk->runs = walk->climbed = walk->inner = walk->looked = walk->chain_left = 0;
-    walk->generator = walk->climbing = walk->slow = walk->chain = 0;
-    walk->chosen = walk->torn = walk->seen = false;
+    walk->generator = walk->ending = walk->climbing = walk->slow = walk->chain = 0;
+    walk->chosen = walk->torn = walk->seen = walk->chain_named = false;
     walk->tstate = tstate;
     if (asyncio)
         find_running(walk, target, tstate);
+}
+
+static bool end_task(struct stacked_walk *walk, uintptr_t task, struct stacked *entry)
+{
+    walk->ending = 0;
+    walk->climbing = walk->slow = task;
+    walk->climbed = 0;
+    *entry = (struct stacked){.kind = STACKED_TASK, .task = task};
+    return true;
 }
 
 /* C code called into Python here: a task's outermost frame is the first of such a group. */
@@ -206,10 +224,12 @@ static bool end_group(struct stacked_walk *walk, struct stacked *entry)
     if (!task)
         return false;
     walk->seen = true;
-    walk->climbing = walk->slow = task;
-    walk->climbed = 0;
-    *entry = (struct stacked){.kind = STACKED_TASK, .task = task};
-    return true;
+    if (markers_tasks_asked) {
+        walk->ending = task;
+        *entry = (struct stacked){.kind = STACKED_NAME, .task = task};
+        return true;
+    }
+    return end_task(walk, task, entry);
 }
 
 /* The walk ended before the outermost frame of the task that the thread runs, so all
@@ -234,6 +254,10 @@ bool stacked_next(struct stacked_walk *walk, struct stacked *entry)
 {
     struct py_frame frame;
 
+    if (walk->ending)
+        return end_task(walk, walk->ending, entry);
+    if (walk->chain_named)
+        return give_name(walk, entry);
     if (walk->chain_left && give_inner(walk, entry))
         return true;
     if (walk->climbing) {

@@ -30,6 +30,8 @@ enum stacked_kind {
     STACKED_TASK,  /* a task ends here: its outermost frame was the last one given out */
     STACKED_CHAIN, /* here begins the chain of an awaiter: as many STACKED_INNER follow as `frames` says ... */
     STACKED_INNER, /* ... outermost first */
+    STACKED_NAME,  /* where names are asked for (sampler/markers.h), as if it were a frame: what a task's own frames
+                      stand on, the name of the task that ends next, or of the one whose chain this is the first of */
     STACKED_CYCLE  /* the awaiters go round in a circle: cut here */
 };
 
@@ -37,8 +39,9 @@ struct stacked {
     enum stacked_kind kind;
     struct py_code code; /* STACKED_FRAME, STACKED_INNER */
     int32_t lasti;
-    uintptr_t task;      /* STACKED_TASK: the one that ends; STACKED_CHAIN: the awaiter */
+    uintptr_t task;      /* STACKED_TASK: the one that ends; STACKED_CHAIN: the awaiter; STACKED_NAME */
     uint32_t frames;     /* STACKED_CHAIN */
+    bool inner;          /* STACKED_NAME: of a chain */
 };
 
 enum {
@@ -56,6 +59,7 @@ struct stacked_walk {
     } running[STACKED_RUNNING];
     uint32_t runs;
     uintptr_t generator;            /* the last frame's, if one owned it; else 0 */
+    uintptr_t ending;               /* the task whose name was given out and whose end was not; 0: none */
     uintptr_t climbing;             /* the task whose awaiter is to be found next; 0: none */
     uintptr_t passed[STACKED_PASSED], slow; /* tasks passed on the way up, to notice a circle */
     uint32_t climbed;
@@ -63,6 +67,7 @@ struct stacked_walk {
     uint32_t looked;                /* callbacks looked at in all */
     uintptr_t chain;                /* the next coroutine of the chain that is being given out */
     uint32_t chain_left;
+    bool chain_named;               /* its name comes next */
     bool chosen;                    /* one of several awaiters was shown */
     bool seen;                      /* a task was given out */
     bool torn;                      /* ancestry is missing: it could not be read as one piece */

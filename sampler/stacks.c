@@ -79,7 +79,27 @@ static void end_task(struct filling *filling, uintptr_t task, uint64_t births)
     filling->copy->awaited = false;
 }
 
-static void take(struct filling *filling, const struct stacked *entry)
+static bool is_nameless(const struct stack_entry *entry)
+{
+    return entry->lasti == STACK_NAME && !entry->identity;
+}
+
+static struct stack_entry entry_of_name(const char *name, uint32_t length)
+{
+    return (struct stack_entry){.identity = markers_of_task(name, length), .lasti = STACK_NAME};
+}
+
+static void take_name(struct filling *filling, const struct stacked_walk *walk, const struct stacked *entry)
+{
+    char name[TEXT_FOLDED_MAX];
+    struct stack_entry named = entry_of_name(name, asyncio_folded_name(walk->frames.target, walk->asyncio, entry->task, name));
+    if (entry->inner)
+        add_inner(filling, named);
+    else
+        add_frame(filling, named);
+}
+
+static void take(struct filling *filling, const struct stacked_walk *walk, const struct stacked *entry)
 {
     struct stack_entry frame = {entry->code.identity, entry->code.address, entry->lasti, 0};
     switch (entry->kind) {
@@ -98,6 +118,9 @@ static void take(struct filling *filling, const struct stacked *entry)
     case STACKED_CYCLE:
         filling->copy->cycle = true;
         break;
+    case STACKED_NAME:
+        take_name(filling, walk, entry);
+        break;
     }
 }
 
@@ -109,7 +132,7 @@ enum frames_end stacks_capture(struct stack_copy *copy, const struct py_target *
     start_copy(copy);
     stacked_begin(&walk, target, asyncios_of(states_interp(target, tstate)), tstate, copy->depth * WALK_FACTOR, seed);
     while (stacked_next(&walk, &entry))
-        take(&filling, &entry);
+        take(&filling, &walk, &entry);
     copy->end = filling.torn || filling.chain_left ? FRAMES_TORN : walk.frames.end;
     copy->chosen = walk.chosen;
     copy->torn_awaiter = walk.torn;
@@ -118,9 +141,23 @@ enum frames_end stacks_capture(struct stack_copy *copy, const struct py_target *
     return copy->end;
 }
 
+static struct stack_entry name_in_ring(const struct ring *ring, uint32_t *at)
+{
+    uint64_t word[(TEXT_FOLDED_MAX + 7) / 8];
+    uint32_t length = (uint32_t)(ring_peek(ring, *at) >> 32), words = (length + 7) / 8;
+    if (length > TEXT_FOLDED_MAX)
+        length = words = 0; /* somebody wrote over it */
+    for (uint32_t i = 0; i < words; i++)
+        word[i] = ring_peek(ring, *at + 1 + i);
+    *at += 1 + words;
+    return entry_of_name((const char *)word, length);
+}
+
 static struct stack_entry entry_in_ring(const struct ring *ring, uint32_t *at)
 {
     uint64_t tag = ring_peek(ring, *at);
+    if ((tag & 255) == RING_NAME)
+        return name_in_ring(ring, at);
     bool settled = (tag & 255) == RING_SETTLED;
     struct stack_entry entry = {ring_peek(ring, *at + 1), settled ? 0 : ring_peek(ring, *at + 2), (int32_t)(tag >> 32), 0};
     *at += settled ? 2 : 3;
@@ -181,6 +218,8 @@ bool stacks_equal(const struct stack_copy *a, const struct stack_copy *b)
 
 static profile_frame frame_of(struct stacks *stacks, const struct stack_entry *entry)
 {
+    if (entry->lasti == STACK_NAME)
+        return markers_frame(stacks->profile, (marker_id)entry->identity);
     profile_frame frame = codes_frame(stacks->profile, &stacks->paths, entry->identity, entry->lasti);
     if (!frame && entry->code && codes_learn(stacks->target, entry->code, entry->identity))
         frame = codes_frame(stacks->profile, &stacks->paths, entry->identity, entry->lasti);
@@ -192,7 +231,7 @@ bool stacks_resolve(struct stacks *stacks, struct stack_copy *copy)
     for (uint32_t i = 0; i < copy->frames; i++) {
         if (!copy->entry[i].frame)
             copy->entry[i].frame = frame_of(stacks, &copy->entry[i]);
-        if (!copy->entry[i].frame)
+        if (!copy->entry[i].frame && !is_nameless(&copy->entry[i]))
             return false;
     }
     return true;
@@ -287,6 +326,8 @@ static profile_stack push_entries(struct stacks *stacks, const struct stack_copy
                                   uint32_t without)
 {
     for (uint32_t i = from; i-- > to;) {
+        if (is_nameless(&copy->entry[i]))
+            continue;
         profile_frame frame = known_frame(stacks, &copy->entry[i]);
         if (!(profile_frame_flags(stacks->profile, frame) & without))
             stack = push(stacks, stack, frame);
@@ -297,6 +338,11 @@ static profile_stack push_entries(struct stacks *stacks, const struct stack_copy
 profile_stack stacks_push(struct stacks *stacks, profile_stack parent, const struct stack_entry *entry)
 {
     return push(stacks, parent, known_frame(stacks, entry));
+}
+
+profile_stack stacks_push_name(struct stacks *stacks, profile_stack parent, marker_id name)
+{
+    return name ? push(stacks, parent, markers_frame(stacks->profile, name)) : parent;
 }
 
 profile_stack stacks_intern(struct stacks *stacks, const struct stack_copy *copy)

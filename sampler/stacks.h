@@ -22,11 +22,15 @@
 
 #include "sampler/codes.h"
 #include "sampler/cpython/frames.h"
+#include "sampler/markers.h"
 #include "sampler/profile.h"
 #include "sampler/ring.h"
 
+/* A task's name among frames: its place. */
+#define STACK_NAME INT32_MIN
+
 struct stack_entry {
-    uint64_t identity;
+    uint64_t identity; /* of a name its number (markers.h); 0: it has none, so no frame either */
     uintptr_t code;    /* address; 0: the names were settled in the handler */
     int32_t lasti;
     profile_frame frame; /* found by stacks_resolve; 0: not yet */
@@ -90,6 +94,8 @@ profile_stack stacks_thread_marker(struct stacks *stacks, const char *marker, si
 profile_stack stacks_marker_of(struct stacks *stacks, profile_stack stack);
 /* ... and the same frames on another one (PROFILE_ROOT: on none), with the same twin there. */
 profile_stack stacks_move(struct stacks *stacks, profile_stack stack, profile_stack marker);
+/* A task's name more, if it has one. */
+profile_stack stacks_push_name(struct stacks *stacks, profile_stack parent, marker_id name);
 /* A marker more: [ready], [cycle]. */
 profile_stack stacks_push_marker(struct stacks *stacks, profile_stack parent, const char *marker);
 /* Which function the stack's thread began with, threading's own left out, whatever the line:

@@ -420,12 +420,14 @@ static uint32_t depth_of(struct tasks *tasks, profile_stack stack)
 static profile_stack push_cut(struct tasks *tasks, const struct registered *task, profile_stack base, uint32_t links, uint32_t depth)
 {
     struct profile *profile = tasks->stacks->profile;
-    uint32_t kept_links = links < depth ? links : depth, tail = depth - kept_links;
-    profile_stack stack = stacks_push_truncated(tasks->stacks, stacks_marker_of(tasks->stacks, base), depth_of(tasks, base) + links - depth);
+    marker_id name = links < depth ? registry_name(tasks->registry, task) : 0;
+    uint32_t kept_links = links < depth ? links : depth, own = kept_links + (name != 0), tail = depth - own;
+    profile_stack stack = stacks_push_truncated(tasks->stacks, stacks_marker_of(tasks->stacks, base), depth_of(tasks, base) + links + (name != 0) - depth);
     for (uint32_t i = tail; i-- > 0; base = profile_parent(profile, base))
         tasks->tail[i] = profile_leaf(profile, base);
     for (uint32_t i = 0; i < tail; i++)
         stack = profile_push(profile, stack, tasks->tail[i]);
+    stack = stacks_push_name(tasks->stacks, stack, name);
     const struct link *link = registry_links(tasks->registry, task) + links - kept_links;
     for (uint32_t i = 0; i < kept_links; i++)
         stack = stacks_push(tasks->stacks, stack, &(struct stack_entry){link[i].identity, link[i].code, link[i].lasti, 0});
@@ -434,15 +436,18 @@ static profile_stack push_cut(struct tasks *tasks, const struct registered *task
 
 static profile_stack make_stack(struct tasks *tasks, const struct registered *task, profile_stack base)
 {
-    uint32_t depth = tasks->options.depth, below = profile_depth(tasks->stacks->profile, base);
+    marker_id name = registry_name(tasks->registry, task);
+    uint32_t depth = tasks->options.depth, below = profile_depth(tasks->stacks->profile, base), own = task->links + (name != 0);
     profile_stack stack = base;
-    if (below + task->links > depth && depth_of(tasks, base) + task->links > depth)
+    if (below + own > depth && depth_of(tasks, base) + own > depth) {
         stack = push_cut(tasks, task, base, task->links, depth);
-    else
+    } else {
+        stack = stacks_push_name(tasks->stacks, stack, name);
         for (uint32_t i = 0; i < task->links; i++) {
             const struct link *link = registry_links(tasks->registry, task) + i;
             stack = stacks_push(tasks->stacks, stack, &(struct stack_entry){link->identity, link->code, link->lasti, 0});
         }
+    }
     return task->status == TASK_READY ? stacks_push_marker(tasks->stacks, stack, "[ready]") : stack;
 }
 
@@ -1181,6 +1186,7 @@ void tasks_forget_stacks(struct tasks *tasks)
     tasks->repeatable = tasks->before_known = false;
     tasks->stills = 0;
     memset(tasks->shape, 0, sizeof tasks->shape);
+    registry_keep_names(tasks->registry);
     rests_forget_stacks(&tasks->rests);
     lineage_forget_stacks(tasks->lineage);
 }

@@ -84,7 +84,7 @@ void tasks_dump(struct tasks *tasks, const struct tasks_thread *threads, uint32_
  * when it was seen to run, since another task may be at its address by now. */
 profile_stack tasks_base(struct tasks *tasks, uintptr_t task, uint64_t births);
 
-/* The profile was cleared: stacks are void. */
+/* The profile was cleared: stacks are void. Keeps the names of tasks (markers_keep). */
 void tasks_forget_stacks(struct tasks *tasks);
 
 #endif

@@ -122,6 +122,45 @@ size_t text_path(char *out, size_t size, const void *data, size_t length, int ki
     return escape(out, size, data, length, kind, true);
 }
 
+void text_fold_begin(struct text_folding *folding, char *out)
+{
+    *folding = (struct text_folding){.out = out, .hash = HASH_START};
+}
+
+static void fold_character(struct text_folding *folding, uint32_t c)
+{
+    char unit[UNIT_MAX];
+    size_t n = escape_character(unit, c, 0, false);
+    for (size_t j = 0; j < n; j++)
+        folding->hash = (folding->hash ^ (unsigned char)unit[j]) * HASH_STEP;
+    folding->cut = folding->cut || folding->used + n > TEXT_FOLDED_LONGEST;
+    if (folding->cut)
+        return;
+    memcpy(folding->out + folding->used, unit, n);
+    folding->used += (uint32_t)n;
+}
+
+void text_fold_more(struct text_folding *folding, const void *data, size_t length, int kind)
+{
+    for (size_t i = 0; i < length; i++) {
+        uint32_t c = character_at(data, length, kind, i);
+        bool digit = c >= '0' && c <= '9';
+        if (!digit)
+            fold_character(folding, c);
+        else if (!folding->in_digits)
+            fold_character(folding, '*');
+        folding->in_digits = digit;
+    }
+}
+
+size_t text_fold_end(struct text_folding *folding)
+{
+    if (folding->cut)
+        folding->used += (uint32_t)put_hash(folding->out + folding->used, folding->hash);
+    folding->cut = false;
+    return folding->used;
+}
+
 /* Behind the last occurrence of word in path; 0: there is none. */
 static size_t behind_last(const char *path, size_t length, const char *word)
 {

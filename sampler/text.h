@@ -10,7 +10,7 @@
  * whole. In a path, " (" is written "\x20(", so that function and place split at
  * the last " (". Markers are in square brackets and made by the caller.
  *
- * Runs in: [sampler] [tool]. No allocation. Each function writes at most size
+ * Runs in: [sampler] [tool], folding also in [handler]. No allocation. Each function writes at most size
  * bytes without a NUL and returns the length (0 when size is too small for it:
  * TEXT_NAME_MAX is always enough).
  */
@@ -28,6 +28,21 @@
 /* A str's characters (kind 1, 2 or 4 bytes each) to an escaped name. */
 size_t text_name(char *out, size_t size, const void *data, size_t length, int kind);
 size_t text_path(char *out, size_t size, const void *data, size_t length, int kind);
+
+/* Names that are told apart by numbers alone are one: each run of the digits 0 to 9 is '*'.
+ * The characters may come in pieces; out has TEXT_FOLDED_MAX bytes. What is longer than
+ * TEXT_FOLDED_LONGEST bytes ends as other long names do. Also in handlers. */
+#define TEXT_FOLDED_LONGEST 103
+#define TEXT_FOLDED_MAX (TEXT_FOLDED_LONGEST + 9)
+struct text_folding {
+    char *out;
+    uint32_t used, hash;
+    bool cut, in_digits;
+};
+void text_fold_begin(struct text_folding *folding, char *out);
+void text_fold_more(struct text_folding *folding, const void *data, size_t length, int kind);
+/* The length of it all. */
+size_t text_fold_end(struct text_folding *folding);
 
 /* Equal for equal bytes, and hardly ever for others (FNV-1a). Never 0. */
 uint64_t text_hash(const char *text, size_t length);

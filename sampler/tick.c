@@ -17,6 +17,7 @@
 #include "sampler/cpython/start.h"
 #include "sampler/cpython/states.h"
 #include "sampler/cpython/threadnames.h"
+#include "sampler/markers.h"
 #include "sampler/ring.h"
 #include "sampler/stacked.h"
 #include "sampler/text.h"
@@ -57,7 +58,7 @@ struct recording {
 };
 
 /* Where nothing more fits, it is still told where a task ends, that it is awaited, and of a circle. */
-enum { FRAME_WORDS = 3, TASK_WORDS = 3, MARKER_WORDS = TASK_WORDS + 2 };
+enum { FRAME_WORDS = 3, TASK_WORDS = 3, MARKER_WORDS = TASK_WORDS + 2, NAME_WORDS = (TEXT_FOLDED_MAX + 7) / 8 };
 
 static bool put_frame(struct recording *record, const struct py_code *code, int32_t lasti)
 {
@@ -68,6 +69,19 @@ static bool put_frame(struct recording *record, const struct py_code *code, int3
     ring_put(record->ring, code->identity);
     if (!settled)
         ring_put(record->ring, code->address);
+    record->frames++;
+    return true;
+}
+
+static bool put_name(struct recording *record, const struct asyncio *asyncio, uintptr_t task)
+{
+    uint64_t word[NAME_WORDS];
+    uint32_t length = asyncio_folded_name(tick.options.target, asyncio, task, (char *)word), words = (length + 7) / 8;
+    if (ring_room(record->ring, record->opened) < 1 + words + MARKER_WORDS)
+        return false;
+    ring_put(record->ring, RING_NAME | (uint64_t)length << 32);
+    for (uint32_t i = 0; i < words; i++)
+        ring_put(record->ring, word[i]);
     record->frames++;
     return true;
 }
@@ -85,8 +99,8 @@ static void take_frame(struct recording *record, const struct stacked *entry)
 static void open_chain(struct recording *record, uint32_t frames)
 {
     uint32_t left = record->cut ? 0 : tick.options.depth - record->frames;
-    uint32_t words = ring_room(record->ring, record->opened);
-    uint32_t room = words > MARKER_WORDS ? (words - 1 - MARKER_WORDS) / FRAME_WORDS : 0;
+    uint32_t words = ring_room(record->ring, record->opened), spare = MARKER_WORDS + (markers_tasks_asked ? NAME_WORDS : 0);
+    uint32_t room = words > spare ? (words - 1 - spare) / FRAME_WORDS : 0;
     uint32_t keep = left < room ? left : room;
     record->chain_frames = 0;
     record->chain_skip = frames > keep ? frames - keep : 0;
@@ -108,6 +122,20 @@ static void take_inner(struct recording *record, const struct stacked *entry)
     }
 }
 
+static void take_name(struct recording *record, const struct asyncio *asyncio, const struct stacked *entry)
+{
+    if (entry->inner && record->chain_skip) {
+        record->chain_skip--;
+        record->cut++;
+    } else if (record->cut || record->frames == tick.options.depth || !put_name(record, asyncio, entry->task)) {
+        record->cut++;
+    } else if (entry->inner) {
+        ring_patch(record->ring, record->opened, record->chain_at, RING_CHAIN | (uint64_t)++record->chain_frames << 32);
+    } else {
+        record->entries++;
+    }
+}
+
 static void take_marker(struct recording *record, uint64_t tag, uintptr_t task)
 {
     if (ring_room(record->ring, record->opened) < (task ? TASK_WORDS : 1u))
@@ -120,25 +148,22 @@ static void take_marker(struct recording *record, uint64_t tag, uintptr_t task)
     record->entries++;
 }
 
-static void take_entry(struct recording *record, const struct stacked *entry)
+/* Without a table of jumps, whose targets tests/check_handler.sh could not follow. */
+static void take_entry(struct recording *record, const struct asyncio *asyncio, const struct stacked *entry)
 {
-    switch (entry->kind) {
-    case STACKED_FRAME:
+    if (entry->kind == STACKED_FRAME) {
         take_frame(record, entry);
-        break;
-    case STACKED_CHAIN:
+    } else if (entry->kind == STACKED_CHAIN) {
         open_chain(record, entry->frames);
-        break;
-    case STACKED_INNER:
+    } else if (entry->kind == STACKED_INNER) {
         take_inner(record, entry);
-        break;
-    case STACKED_TASK:
+    } else if (entry->kind == STACKED_TASK) {
         record->awaited = false;
         take_marker(record, RING_TASK, entry->task);
-        break;
-    case STACKED_CYCLE:
+    } else if (entry->kind == STACKED_CYCLE) {
         take_marker(record, RING_CYCLE, 0);
-        break;
+    } else {
+        take_name(record, asyncio, entry);
     }
 }
 
@@ -151,7 +176,7 @@ static enum frames_end walk_into(struct recording *record, uintptr_t tstate, uin
     struct stacked entry;
     stacked_begin(&walk, target, asyncio, tstate, tick.options.depth * WALK_FACTOR, seed);
     while (stacked_next(&walk, &entry))
-        take_entry(record, &entry);
+        take_entry(record, asyncio, &entry);
     if (walk.torn)
         *flags |= RING_TORN_AWAITER;
     return walk.frames.end;

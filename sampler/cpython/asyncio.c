@@ -405,25 +405,52 @@ bool asyncio_waiter(const struct py_target *target, const struct asyncio *asynci
     return python ? read_py_waiter(target, task, waiter, coro) : read_c_waiter(target, task, waiter, coro);
 }
 
-uint32_t asyncio_name(const struct py_target *target, const struct asyncio *asyncio, uintptr_t task, char *name, uint32_t size)
+/* A str, or the number of a task that was never asked for its name: of 3.12 on. 0: no task. */
+static uintptr_t name_object(const struct py_target *target, const struct asyncio *asyncio, uintptr_t task)
 {
     uintptr_t object;
-    struct py_str str;
-    uint64_t number;
     bool python;
-    char text[32];
-
     if (asyncio_kind(target, asyncio, task, &python) != FUTURE_TASK)
         return 0;
     if (python)
-        object = containers_attribute(target, task, "_name");
-    else if (!read_pointer(task, target->layout.task_name, &object))
-        return 0;
+        return containers_attribute(target, task, "_name");
+    return read_pointer(task, target->layout.task_name, &object) ? object : 0;
+}
+
+static bool is_number(const struct py_target *target, uintptr_t object, uint64_t *number)
+{
+    return target->layout.long_is_tagged && objects_number(target, object, number);
+}
+
+uint32_t asyncio_name(const struct py_target *target, const struct asyncio *asyncio, uintptr_t task, char *name, uint32_t size)
+{
+    uintptr_t object = name_object(target, asyncio, task);
+    struct py_str str;
+    uint64_t number;
+    char text[32];
+
     if (objects_str(target, object, &str))
         return objects_text(&str, name, size);
-    if (!target->layout.long_is_tagged || !objects_number(target, object, &number)) /* 3.11 has texts only */
+    if (!is_number(target, object, &number))
         return 0;
     return (uint32_t)text_name(name, size, text, log_format(text, sizeof text, "Task-%lu", number), 1);
+}
+
+uint32_t asyncio_folded_name(const struct py_target *target, const struct asyncio *asyncio, uintptr_t task, char *name)
+{
+    static const char unnamed[] = "Task-*";
+    uintptr_t object = name_object(target, asyncio, task);
+    uint32_t length = 0;
+    struct py_str str;
+    uint64_t number;
+
+    if (objects_str(target, object, &str)) {
+        length = objects_folded(&str, name);
+    } else if (is_number(target, object, &number)) {
+        length = sizeof unnamed - 1;
+        memcpy(name, unnamed, length);
+    }
+    return name_object(target, asyncio, task) == object ? length : 0;
 }
 
 /* --- a thread --- */

@@ -102,6 +102,10 @@ bool asyncio_waiter(const struct py_target *target, const struct asyncio *asynci
  * 0: unreadable. */
 uint32_t asyncio_name(const struct py_target *target, const struct asyncio *asyncio, uintptr_t task, char *name, uint32_t size);
 
+/* [handler] The same with its digits folded (text_fold_begin): at most TEXT_FOLDED_MAX bytes.
+ * Read while the task keeps this name; 0: unreadable, or it has another one now. */
+uint32_t asyncio_folded_name(const struct py_target *target, const struct asyncio *asyncio, uintptr_t task, char *name);
+
 /* --- a thread --- */
 
 /* The loop that this thread state runs now; 0: none. A forked child runs none: with

@@ -19,6 +19,7 @@
 #define STATE_ASCII(state) ((state) >> 6 & 1)
 
 #define NAME_CHARACTERS_MAX 1024u
+#define FOLDED_AT_ONCE 32u
 #define FLAG_LONG_SUBCLASS (1ul << 24)
 #define FLAG_BYTES_SUBCLASS (1ul << 27)
 #define FLAG_UNICODE_SUBCLASS (1ul << 28)
@@ -109,6 +110,21 @@ uint32_t objects_text(const struct py_str *str, char *name, uint32_t size)
     if (!guard_copy(characters, str->data, (size_t)length * str->kind))
         return 0;
     return (uint32_t)text_name(name, size, characters, length, str->kind);
+}
+
+uint32_t objects_folded(const struct py_str *str, char *name)
+{
+    unsigned char characters[FOLDED_AT_ONCE * 4]; /* a handler's stack is small */
+    uint32_t length = str->length < NAME_CHARACTERS_MAX ? str->length : NAME_CHARACTERS_MAX;
+    struct text_folding folding;
+    text_fold_begin(&folding, name);
+    for (uint32_t from = 0; from < length; from += FOLDED_AT_ONCE) {
+        uint32_t some = length - from < FOLDED_AT_ONCE ? length - from : FOLDED_AT_ONCE;
+        if (!guard_copy(characters, str->data + (uintptr_t)from * str->kind, (size_t)some * str->kind))
+            return 0;
+        text_fold_more(&folding, characters, some, str->kind);
+    }
+    return (uint32_t)text_fold_end(&folding);
 }
 
 /* How many digits it has: 3.12+ in a tag with its sign, before in ob_size, which is

@@ -37,6 +37,9 @@ bool objects_bytes(const struct py_target *target, uintptr_t object, struct py_b
  * beginning. The length; 0: not readable, or size is too small (TEXT_NAME_MAX is enough). */
 uint32_t objects_text(const struct py_str *str, char *name, uint32_t size);
 
+/* The same, with its digits folded (text_fold_begin): at most TEXT_FOLDED_MAX bytes. 0: not readable, or empty. */
+uint32_t objects_folded(const struct py_str *str, char *name);
+
 /* An int that is not negative and has two digits of 30 bits at most. */
 bool objects_number(const struct py_target *target, uintptr_t object, uint64_t *number);
 

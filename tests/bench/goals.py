@@ -69,9 +69,11 @@ def throughput(kind, other=True):
     return lambda python, options: cost.ratios(python, kind, options.pairs, other, 2)[1]
 
 
-def of_a_task(python, options):
-    found = tasks.run(python, 10000, options.seconds, {}, 5, tasks.COLLECT)
-    return [1e3 * w["task_ticks"]["cpu_us"] / w["task_ticks"]["tasks"] for w in found if w["task_ticks"]["tasks"]]
+def of_a_task(settings):
+    def measure(python, options):
+        found = tasks.run(python, 10000, options.seconds, settings, 5, tasks.COLLECT)
+        return [1e3 * w["task_ticks"]["cpu_us"] / w["task_ticks"]["tasks"] for w in found if w["task_ticks"]["tasks"]]
+    return measure
 
 
 def at_rest(beat):
@@ -107,7 +109,8 @@ GOALS = [
     Goal("throughput by CPU, nothing", "", BOUND, throughput("waiting", False), "cost.py --python {0}", lower=True),
     Goal("throughput by CPU, busy program", "", BOUND, throughput("calls"), "cost.py --python {0}", lower=True),
     Goal("... with 10,000 waiting tasks", "", BOUND, throughput("waiting"), "cost.py --python {0}", lower=True),
-    Goal("a waiting task of 10,000, a tick", "ns", of_tasks, of_a_task, "tasks.py --tasks 10000 --python {0}"),
+    Goal("a waiting task of 10,000, a tick", "ns", of_tasks, of_a_task({}), "tasks.py --tasks 10000 --python {0}"),
+    Goal("... that is shown with its name", "ns", of_tasks, of_a_task({"APROF_TASK_NAMES": "1"}), "goals.py --only name --python {0}"),
     Goal("idle, 5,000 waiting tasks", "% of a core", 0.1, at_rest(0), "tasks.py --tasks 5000 --python {0}"),
     Goal("... with a 10 Hz heartbeat", "% of a core", 0.3, at_rest(100), "tasks.py --tasks 5000 --python {0}"),
     Goal("a task made", "ns", 100, hook("task", False), "births.py --python {0}"),

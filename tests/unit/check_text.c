@@ -184,6 +184,50 @@ START_TEST(full_paths_stay)
 }
 END_TEST
 
+/* In pieces of so many characters. */
+static const char *folded(const void *characters, size_t length, int kind, size_t piece)
+{
+    struct text_folding folding;
+    text_fold_begin(&folding, out);
+    for (size_t i = 0; i < length; i += piece)
+        text_fold_more(&folding, (const char *)characters + i * (size_t)kind, length - i < piece ? length - i : piece, kind);
+    out[text_fold_end(&folding)] = '\0';
+    return out;
+}
+
+START_TEST(runs_of_digits_are_one)
+{
+    const uint16_t two[] = {'1', '2', 0x661, 0x662, '3', 0xdc80}; /* only the ten of ASCII are folded */
+    for (size_t piece = 1; piece < 12; piece++) {
+        ck_assert_str_eq(folded("req-17-of-4", 11, 1, piece), "req-*-of-*");
+        ck_assert_str_eq(folded("0123456789", 10, 1, piece), "*");
+        ck_assert_str_eq(folded("/:0a9;1", 7, 1, piece), "/:*a*\\x3b*"); /* escapes keep theirs */
+        ck_assert_str_eq(folded(two, 6, 2, piece), "*\xd9\xa1\xd9\xa2*\\xed\\xb2\\x80");
+        ck_assert_str_eq(folded((const uint32_t[]){'7', 0x1f40d}, 2, 4, piece), "*\xf0\x9f\x90\x8d");
+    }
+    ck_assert_str_eq(folded("", 0, 1, 1), "");
+}
+END_TEST
+
+START_TEST(folded_names_are_cut_and_stay_distinct)
+{
+    char name[1000], first[TEXT_FOLDED_MAX + 1];
+    memset(name, 'a', sizeof name);
+    ck_assert_uint_eq(strlen(folded(name, TEXT_FOLDED_LONGEST, 1, 32)), TEXT_FOLDED_LONGEST);
+    ck_assert_ptr_null(strchr(out, '~'));
+    strcpy(first, folded(name, TEXT_FOLDED_LONGEST + 1, 1, 32));
+    ck_assert_uint_eq(strlen(first), TEXT_FOLDED_MAX);
+    ck_assert_int_eq(first[TEXT_FOLDED_LONGEST], '~');
+    ck_assert_str_ne(folded(name, sizeof name, 1, 32), first);
+    name[TEXT_FOLDED_LONGEST] = '1';
+    strcpy(first, folded(name, sizeof name, 1, 7));
+    name[TEXT_FOLDED_LONGEST] = '2'; /* a number, also behind the cut */
+    ck_assert_str_eq(folded(name, sizeof name, 1, 32), first);
+    memset(name, ';', sizeof name);
+    ck_assert_uint_eq(strlen(folded(name, sizeof name, 1, 32)), TEXT_FOLDED_LONGEST / 4 * 4 + 9); /* not within an escape */
+}
+END_TEST
+
 Suite *suite_text(void)
 {
     const TTest *const tests[] = {
@@ -191,7 +235,7 @@ Suite *suite_text(void)
         what_is_no_character_is_escaped, a_path_keeps_the_last_split_free, a_thousand_bytes_stay_whole,
         longer_names_are_cut_and_stay_distinct, a_cut_is_between_characters_and_escapes, a_buffer_that_is_too_small_gives_nothing,
         a_frame_is_name_path_line, paths_are_shown_short, other_paths_stay, a_start_directory_is_compared_in_its_escaped_form,
-        full_paths_stay,
+        full_paths_stay, runs_of_digits_are_one, folded_names_are_cut_and_stay_distinct,
     };
     Suite *suite = suite_create("text");
     TCase *tcase = tcase_create("text");

@@ -19,6 +19,7 @@
 #define FAKE_TASKS_AT 0x200000000ul
 #define FAKE_LOOP_AT 0x22000000u /* an object; the next loop is 0x1000 further */
 #define FAKE_INTERP_AT 0x23000000u
+#define FAKE_NAMES_AT 0x70000000u
 #define FAKE_TASK_TYPE_AT 0x24000000u
 #define FAKE_FUTURE_TYPE_AT 0x24010000u
 #define FAKE_FUTURE_ITER_TYPE_AT 0x24020000u
@@ -408,6 +409,13 @@ static inline void fake_task_is_done(struct fake_world *world, uint32_t task)
 /* --- stacks --- */
 
 /* A stack's functions without their places, joined by ';'. */
+/* An ASCII text; of the first 4,096 tasks. */
+static inline void fake_task_is_called(struct fake_world *world, uint32_t task, const char *name)
+{
+    uintptr_t at = FAKE_NAMES_AT + 0x1000u * (uintptr_t)task;
+    fake_world_word(world, fake_task_at(task), world->target.layout.task_name, fake_str(&world->target, at, name));
+}
+
 static inline const char *fake_functions(const struct profile *profile, profile_stack stack)
 {
     static char text[1 << 16], functions[1 << 16];

@@ -539,6 +539,14 @@ static const char *name_with(const struct py_target *target, uintptr_t name)
     return text;
 }
 
+/* Of the task that has a name already. */
+static const char *folded(const struct py_target *target)
+{
+    static char text[TEXT_FOLDED_MAX + 1];
+    text[asyncio_folded_name(target, &known, OBJECT_AT(0), text)] = '\0';
+    return text;
+}
+
 static uintptr_t number(const struct py_target *target, uint64_t tag, uint32_t low, uint32_t high)
 {
     struct fake made = fake_new(OBJECT_AT(830), 40);
@@ -568,6 +576,24 @@ START_TEST(names_of_tasks)
     ck_assert_uint_eq(asyncio_name(&target, &known, OBJECT_AT(0), text, sizeof text), 8);
     ck_assert_uint_eq(asyncio_name(&target, &known, OBJECT_AT(0), text, 7), 0);
     ck_assert_uint_eq(asyncio_name(&target, &known, LOOP_AT, text, sizeof text), 0);
+}
+END_TEST
+
+START_TEST(folded_names_of_tasks)
+{
+    struct py_target target = target_with_types(_i);
+    bool numbers = target.layout.long_is_tagged;
+    name_with(&target, fake_str(&target, OBJECT_AT(831), "req;17"));
+    ck_assert_str_eq(folded(&target), "req\\x3b*");
+    name_with(&target, fake_str(&target, OBJECT_AT(831), ""));
+    ck_assert_str_eq(folded(&target), "");
+    name_with(&target, number(&target, 1 << 3, 12, 0));
+    ck_assert_str_eq(folded(&target), numbers ? "Task-*" : "");
+    name_with(&target, NONE_AT);
+    ck_assert_str_eq(folded(&target), "");
+    name_with(&target, UNREADABLE);
+    ck_assert_str_eq(folded(&target), "");
+    ck_assert_uint_eq(asyncio_folded_name(&target, &known, LOOP_AT, (char[TEXT_FOLDED_MAX]){0}), 0);
 }
 END_TEST
 
@@ -855,7 +881,7 @@ Suite *suite_asyncio(void)
     const TTest *const tests[] = {
         a_search_goes_on_where_it_stopped, keys_that_were_emptied_are_looked_at_anew, a_module_that_is_being_made, types_that_are_not_what_they_must_be, the_rest_comes_later,
         modules_that_are_reloaded_and_taken_away, a_type_or_a_base_of_it, a_task_is_read, a_plain_future_ends_where_a_task_goes_on,
-        a_task_that_cannot_be, a_task_written_in_python, a_task_written_in_python_that_cannot_be, names_of_tasks,
+        a_task_that_cannot_be, a_task_written_in_python, a_task_written_in_python_that_cannot_be, names_of_tasks, folded_names_of_tasks,
         the_loop_that_a_thread_runs, the_tasks_that_run, the_tasks_of_this_thread_come_first,
         a_dict_of_nothing_does_not_hold_a_thread_up, lists_of_tasks, empty_lists_and_none,
         a_list_that_is_being_changed, sets_of_tasks, weak_sets_of_tasks,

@@ -781,6 +781,114 @@ START_TEST(a_circle_has_a_marker_above_the_loop)
 }
 END_TEST
 
+/* --- names of tasks --- */
+
+static void has_no_name(uintptr_t task)
+{
+    fake_world_word(&world, task, world.target.layout.task_name, 0);
+}
+
+/* Each before its own frames; one whose name cannot be read has none. */
+START_TEST(names_stand_before_their_tasks)
+{
+    start_task(_i);
+    markers_ask_for_tasks(true);
+    awaited_by(1, 3, 0);
+    awaited_by(2, 2, 1);
+    fake_task_is_called(&world, 0, "worker 12");
+    fake_task_is_called(&world, 1, "a;b");
+    has_no_name(fake_task_at(2));
+    place_thread(fake_task_at(0));
+    copy = captured(32, 1);
+    ck_assert_str_eq(functions(stacks_intern(&stacks, copy)),
+                     "main;BaseEventLoop._run_once;Handle._run;t2.0;t2.1;[task a\\x3bb];t1.0;t1.1;t1.2;[task worker *];t0.0;t0.1;work");
+    ck_assert_str_eq(functions(stacks_intern_task(&stacks, copy, PROFILE_ROOT)),
+                     "main;t2.0;t2.1;[task a\\x3bb];t1.0;t1.1;t1.2;[task worker *];t0.0;t0.1;work");
+    ck_assert(stacks_resolve(&stacks, copy));
+    ck_assert_uint_eq(stacks.unreadable, 0);
+    fake_task_is_called(&world, 1, "other");
+    struct stack_copy *renamed = stacks_new_copy(32);
+    stacks_capture(renamed, &world.target, FAKE_TSTATE_AT, 1);
+    ck_assert(!stacks_equal(renamed, copy));
+}
+END_TEST
+
+START_TEST(a_record_has_the_names_that_a_capture_has)
+{
+    start_task(_i);
+    markers_ask_for_tasks(true);
+    awaited_by(1, 3, 0);
+    awaited_by(2, 2, 1);
+    for (uint32_t i = 0; i < 3; i++)
+        fake_task_is_called(&world, i, i == 1 ? "one of a name that is longer than what most of them are called, and so long that it is cut to be short" : "t");
+    place_thread(fake_task_at(0));
+    for (uint32_t depth = 3; depth < 18; depth++) {
+        copy = stacks_new_copy(depth);
+        stacks_from_ring(copy, ticked(depth, 16384));
+        must_be_alike(copy, captured(depth, 1));
+        ck_assert_uint_eq(copy->frames + copy->cut, 14);
+    }
+}
+END_TEST
+
+static const char *letters(uint32_t count)
+{
+    static char name[128];
+    memset(name, 'n', count);
+    name[count] = '\0';
+    return name;
+}
+
+/* Names take the room of frames, never that of frames further in. */
+START_TEST(a_ring_that_is_too_small_for_names)
+{
+    start_task(_i);
+    markers_ask_for_tasks(true);
+    awaited_by(1, 3, 0);
+    awaited_by(2, 3, 1);
+    fake_task_is_called(&world, 2, letters(TEXT_FOLDED_LONGEST));
+    place_thread(fake_task_at(0));
+    for (uint32_t at = 0; at < 7 * 7 * 2; at++) {
+        fake_task_is_called(&world, 0, letters(at % 7 * 16));
+        fake_task_is_called(&world, 1, letters(at / 7 % 7 * 16));
+        struct stack_copy *record = stacks_new_copy(32);
+        stacks_from_ring(record, ticked(32, (uint32_t)sizeof(struct ring) + (32u << at / 49) * 8));
+        const struct stack_copy *whole = captured(32, 1);
+        ck_assert_int_eq(record->end, FRAMES_COMPLETE);
+        ck_assert_uint_gt(record->frames, 2);
+        ck_assert_uint_eq(record->frames + record->cut, whole->frames);
+        for (uint32_t i = 0; i < record->frames; i++) {
+            ck_assert_uint_eq(record->entry[i].identity, whole->entry[i].identity);
+            ck_assert_int_eq(record->entry[i].lasti, whole->entry[i].lasti);
+        }
+    }
+}
+END_TEST
+
+START_TEST(a_record_with_names_that_somebody_wrote_over_ends)
+{
+    start_task(_i);
+    markers_ask_for_tasks(true);
+    awaited_by(1, 3, 0);
+    fake_task_is_called(&world, 0, "name");
+    fake_task_is_called(&world, 1, "another name");
+    place_thread(fake_task_at(0));
+    copy = stacks_new_copy(32);
+    struct ring *ring = ticked(32, 16384);
+    uint32_t words = ring_words(ring_peek(ring, 0));
+    for (uint32_t at = 0; at < words; at++) {
+        uint64_t word = ring->word[at];
+        static const uint64_t garbage[] = {RING_NAME, ~0ull, RING_NAME | 0xffffffffull << 32, RING_NAME | 100ull << 32, RING_NAME | 113ull << 32};
+        for (size_t i = 0; i < sizeof garbage / sizeof *garbage; i++) {
+            ring->word[at] = garbage[i];
+            stacks_from_ring(copy, ring);
+            ck_assert_uint_le(copy->frames, 32);
+        }
+        ring->word[at] = word;
+    }
+}
+END_TEST
+
 START_TEST(without_memory_there_is_no_copy)
 {
     ck_assert_int_eq(mem_init(4096), 0);
@@ -804,6 +912,8 @@ Suite *suite_stacks(void)
         passes_with_one_seed_are_equal, passes_differ_by_their_task, a_chain_torn_on_the_way_is_no_stack,
         a_torn_chain_is_not_forgotten_over_the_next, a_record_says_what_a_capture_does,
         a_depth_within_a_chain, a_ring_that_is_too_small_for_a_chain, a_record_that_somebody_wrote_over_ends, a_record_of_a_torn_awaiter, a_circle_has_a_marker_above_the_loop,
+        names_stand_before_their_tasks, a_record_has_the_names_that_a_capture_has, a_ring_that_is_too_small_for_names,
+        a_record_with_names_that_somebody_wrote_over_ends,
     };
     Suite *suite = suite_create("stacks");
     TCase *versions = tcase_create("each version"), *core = tcase_create("core");
