@@ -20,6 +20,7 @@ enum { FUTURE_BITS = 5, FUTURES = 1 << 16 }; /* neighbours apart, 2 MiB apart to
 enum { RECORD_HEAD = 2 };       /* words of a record before its makers: count + 1, task */
 enum { FRAMES_MOST = 512 };     /* of one thread, looked at for coroutines */
 enum { SUBCLASSES_DEEP = 8, SUBCLASSES_MOST = 4096, BASES_MOST = 64 };
+enum { NEWEST_BITS = 15 };      /* 256 KiB, touched as it is used: of 4,000 addresses one in nine shares its place */
 #define ADDRESS_LOWEST 4096u
 
 typedef uintptr_t __attribute__((may_alias)) word; /* of the interpreter's memory */
@@ -28,6 +29,7 @@ struct memory { /* mapped once; address space until it is used */
     _Atomic uintptr_t address[BUCKETS][WAYS];
     _Atomic uint32_t serial[BUCKETS][WAYS];
     _Atomic uint64_t ring[RING_WORDS];
+    _Atomic uint64_t newest[1 << NEWEST_BITS]; /* where in the ring the last birth at an address is, as far as there is room */
     _Atomic uint32_t deaths[FUTURES];
 };
 
@@ -201,6 +203,12 @@ static _Atomic uint64_t *ring_at(uint64_t position)
     return &memory->ring[position % RING_WORDS];
 }
 
+static uint32_t newest_of(uintptr_t task)
+{
+    uint64_t hash = task * 0x9e3779b97f4a7c15u; /* alone it brings objects at some usual distances together */
+    return (uint32_t)((hash ^ hash >> 32) * 0xff51afd7ed558ccdu >> (64 - NEWEST_BITS));
+}
+
 /* Where a record of so many words may be written; false: full. */
 static bool reserve(uint32_t words, uint64_t *position)
 {
@@ -222,6 +230,20 @@ static bool reserve(uint32_t words, uint64_t *position)
     return true;
 }
 
+/* A task is gone when another one is born in its place: then the record of its birth, which
+ * still waits, is to be passed over. Found by whoever makes the other one, who has both in its
+ * cache; for the sampler they lie in another's. */
+static void supersede(uint64_t at, uintptr_t task)
+{
+    _Atomic uint64_t *last = &memory->newest[newest_of(task)];
+    uint64_t before = atomic_load_explicit(last, memory_order_relaxed);
+    uint64_t expected = task;
+
+    atomic_store_explicit(last, at, memory_order_relaxed);
+    if (before < at && before >= atomic_load_explicit(&tail, memory_order_relaxed)) /* exchanged: it may be taken at this moment */
+        atomic_compare_exchange_strong_explicit(ring_at(before + 1), &expected, 0, memory_order_relaxed, memory_order_relaxed);
+}
+
 /* The header comes last: until then the record, and what is behind it, is not there. */
 static bool append(uintptr_t task, const maker_id *chain, uint32_t count)
 {
@@ -233,6 +255,7 @@ static bool append(uintptr_t task, const maker_id *chain, uint32_t count)
     for (uint32_t i = 0; i < count; i++)
         atomic_store_explicit(ring_at(at + RECORD_HEAD + i), chain[i], memory_order_relaxed);
     atomic_store_explicit(ring_at(at), count + 1, memory_order_release);
+    supersede(at, task);
     return true;
 }
 
@@ -246,7 +269,7 @@ static bool take(struct birth *birth)
     birth->number = at;
     birth->count = (uint32_t)header - 1;
     birth->task = atomic_load_explicit(ring_at(at + 1), memory_order_relaxed);
-    for (uint32_t i = 0; i < birth->count; i++)
+    for (uint32_t i = 0; birth->task && i < birth->count; i++)
         birth->maker[i] = atomic_load_explicit(ring_at(at + RECORD_HEAD + i), memory_order_relaxed);
     for (uint32_t i = 0; i < RECORD_HEAD + birth->count; i++)
         atomic_store_explicit(ring_at(at + i), 0, memory_order_relaxed);
@@ -254,55 +277,13 @@ static bool take(struct birth *birth)
     return true;
 }
 
+/* A record without a task is passed over. */
 bool births_next(struct birth *birth)
 {
     while (take(birth))
         if (birth->task)
             return true;
     return false;
-}
-
-/* [sampler] Where the last birth at an address is, as far as the table has room; what is
- * left of earlier calls lies before the tail. With 4,000 addresses one in nine shares its place. */
-enum { NEWEST_BITS = 14 }; /* 128 KiB, touched as it is used */
-static uint64_t newest[1 << NEWEST_BITS];
-
-static uint32_t newest_of(uintptr_t task)
-{
-    uint64_t hash = task * 0x9e3779b97f4a7c15u; /* alone it brings objects at some usual distances together */
-    return (uint32_t)((hash ^ hash >> 32) * 0xff51afd7ed558ccdu >> (64 - NEWEST_BITS));
-}
-
-/* Calls each(place in the ring, task) for all that wait before `end`; where they end. */
-static uint64_t each_waiting(uint64_t end, void (*each)(uint64_t, uintptr_t))
-{
-    uint64_t at = atomic_load_explicit(&tail, memory_order_relaxed), header;
-
-    while (at < end && (header = atomic_load_explicit(ring_at(at), memory_order_acquire))) {
-        each(at, atomic_load_explicit(ring_at(at + 1), memory_order_relaxed));
-        at += RECORD_HEAD + header - 1;
-    }
-    return at;
-}
-
-static void note_newest(uint64_t at, uintptr_t task)
-{
-    if (task)
-        newest[newest_of(task)] = at;
-}
-
-/* A record without a task is passed over. */
-static void drop_if_superseded(uint64_t at, uintptr_t task)
-{
-    uint64_t later = newest[newest_of(task)];
-    if (later > at && atomic_load_explicit(ring_at(later + 1), memory_order_relaxed) == task)
-        atomic_store_explicit(ring_at(at + 1), 0, memory_order_relaxed);
-}
-
-void births_drop_superseded(void)
-{
-    if (memory)
-        each_waiting(each_waiting(atomic_load_explicit(&head, memory_order_acquire), note_newest), drop_if_superseded);
 }
 
 uint64_t births_number(void)

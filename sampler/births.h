@@ -73,13 +73,10 @@ uint64_t births_number(void);
 
 /* --- [sampler] --- */
 
-/* The oldest birth not yet taken; false: none. */
+/* The oldest birth not yet taken; false: none. Births of tasks that are gone, as another one
+ * was born at the same address before they were taken, are left out: a table of a fixed
+ * size finds them, so a few may stay. A reading before the later one was of none that is told. */
 bool births_next(struct birth *birth);
-/* Leaves out births of tasks that are gone: another one that waits here was born at the
- * same address. Only where none of them can have been read since the last birth was
- * taken: which of two a reading was of is told by both. A table of a fixed size finds
- * them, so a few may stay. */
-void births_drop_superseded(void);
 /* Whether the coroutine lives. Ask after reading it: an answer of true says that
  * what was read before was this coroutine's. */
 bool births_is_alive(maker_id maker);

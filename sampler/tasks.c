@@ -301,7 +301,6 @@ void tasks_prepare(struct tasks *tasks, const struct tasks_thread *threads, uint
     tasks->stacks = stacks;
     registry_set_time(tasks->registry, now);
     look_at_interpreters(tasks, threads, count, now);
-    births_drop_superseded(); /* no task was read since the end of the last tick, where all were taken */
     take_births(tasks);
     registry_begin_round(tasks->registry);
     lineage_begin_round(tasks->lineage, stacks);

@@ -98,14 +98,6 @@ FAKE_WEAK bool births_next(struct birth *birth)
     return false;
 }
 
-FAKE_WEAK void births_drop_superseded(void)
-{
-    for (uint64_t i = fake_births.taken; i < fake_births.born; i++)
-        for (uint64_t later = i + 1; later < fake_births.born; later++)
-            if (fake_births.ring[later].task == fake_births.ring[i].task)
-                fake_births.ring[i].task = 0;
-}
-
 FAKE_WEAK uintptr_t births_coroutine(maker_id maker)
 {
     return fake_births.maker[maker];
