@@ -29,6 +29,9 @@ enum {
     JITTER_PERCENT = 20,
     SLOWER = 8,           /* an idle tick comes so much of its interval later than the one before: ticks that came apart
                              faster would fall into step with a program of two waits, and miss the short one */
+    STEADY_SLOWER = 64,   /* the same while threads do nothing but run: two seconds of that, until ... */
+    STEADY_MOST = 4,      /* ... a tick comes for so many. One that waits once in a while, if only for a short time, is
+                             still met; rings have room for what CPU ticks say meanwhile; asyncio is not imported in less */
     RESEAL_SECONDS = 5,   /* until a window that could not be sealed is tried again, or as long as a window lasts */
     EXEC_SECONDS = 5,     /* after a window that was sealed for an exec: another exec seals none */
     HASTE_MS = 2,         /* between two ticks while asyncio is being imported */
@@ -358,17 +361,19 @@ static void keep_to_budget(const struct budget_spent *spent)
 }
 
 /* While the application uses no CPU, an eighth longer after each tick, up to the
- * minimum rate; at what the budget allows again as soon as it does. */
+ * minimum rate; more slowly, and not as far, while its threads do nothing but run,
+ * which their CPU ticks see; at what the budget allows again as soon as it is otherwise. */
 static void back_off(const struct budget_spent *spent)
 {
     uint64_t used = (spent->process - loop.process_cpu) - (spent->sampler - loop.own_cpu);
-    bool idle = (int64_t)used < IDLE_CPU_US * 1000;
+    bool idle = (int64_t)used < IDLE_CPU_US * 1000, steady = !idle && watch_is_steady(loop.watch);
     loop.process_cpu = spent->process;
     loop.own_cpu = spent->sampler;
     keep_to_budget(spent);
-    uint64_t shortest = budget_interval(&loop.budget), longest = SECOND / options.min_rate;
-    uint64_t later = loop.interval_ns + loop.interval_ns / SLOWER;
-    loop.interval_ns = idle && later > shortest ? later : shortest;
+    uint64_t shortest = budget_interval(&loop.budget), least = SECOND / options.min_rate;
+    uint64_t longest = steady && STEADY_MOST * shortest < least ? STEADY_MOST * shortest : least;
+    uint64_t later = loop.interval_ns + loop.interval_ns / (steady ? STEADY_SLOWER : SLOWER);
+    loop.interval_ns = (idle || steady) && later > shortest ? later : shortest;
     if (loop.interval_ns > longest)
         loop.interval_ns = longest;
 }

@@ -7,7 +7,8 @@
  * ends, and waits again: an interpreter may be started anew. Ticks come at the
  * rate asked for, or the lower one that the budget of CPU allows
  * (sampler/budget.h), with a jitter of 20 % against aliasing; while the process's
- * CPU clock (less our own) stands still they back off to the minimum rate.
+ * CPU clock (less our own) stands still they back off to the minimum rate, and to a
+ * quarter while threads do nothing but run: then their CPU ticks tell it all.
  *
  * Once a second it is looked whether somebody asks for a dump (sampler/dump.h), which
  * the next tick makes; they take no more than a hundredth of a core, and half a second of

@@ -38,7 +38,9 @@ enum {
     DUMP_STEP = 64,            /* names in a dump between two looks at the clock */
     DUMP_INTERPRETERS = 16,    /* whose threads a dump has by their names */
     FIRST_LISTED = 16,         /* threads that there is room for in the list at first */
-    LEAVING_TICKS = 3          /* ticks that a thread without its state is waited for */
+    LEAVING_TICKS = 3,         /* ticks that a thread without its state is waited for */
+    WAITED_PART = 16           /* of the time since a look, to what one part in so many may be waiting of one that ran on:
+                                  interrupts, and what the machine's host took */
 };
 
 struct watched {
@@ -63,6 +65,7 @@ struct watched {
     uint8_t waits_next;
     uint8_t unticked;       /* periods of CPU that it used without a tick, once they were too many; until its next tick */
     bool empty;             /* no Python frame at the last look */
+    bool ran_on;            /* it ran from the look before to the last one, and its CPU ticks saw it */
     uint8_t postponed;
     struct threadframe frame;
 };
@@ -78,7 +81,8 @@ struct watch {
     struct watch_options options;
     uint64_t since_ns, tick;
     bool reading;
-    bool at_rest;              /* as watch_is_at_rest() says */
+    bool at_rest;              /* as watch_is_at_rest() says, ... */
+    bool steady;               /* ... and watch_is_steady() */
     int sum_timer;          /* keeps the sum of all threads' CPU time; -1: none */
     bool sum_refused;
     bool ticks_arrive;      /* the handler of CPU ticks is the kernel's */
@@ -766,6 +770,13 @@ static void read_stack(const struct look *look, struct watched *watched, uint64_
     wait_in(look, watched, watched->last);
 }
 
+/* Whether it did nothing but run since the look before, by these readings of its clocks. */
+static bool runs_on(const struct watched *watched, uint64_t now, uint64_t cpu)
+{
+    uint64_t passed = now - watched->account.looked_ns, used = cpu - watched->account.looked_cpu;
+    return used + passed / WAITED_PART >= passed;
+}
+
 /* False: its state is gone. */
 static bool look_at(const struct look *look, struct watched *watched)
 {
@@ -773,7 +784,10 @@ static bool look_at(const struct look *look, struct watched *watched)
     if (!clock_thread(watched->record->tid, &cpu))
         return true;
     drain_ring(look, watched, false); /* ticked since the marks were taken */
-    account_look(&watched->account, clock_now(), cpu);
+    uint64_t now = clock_now();
+    bool ran_on = runs_on(watched, now, cpu);
+    account_look(&watched->account, now, cpu);
+    watched->ran_on = ran_on && !is_unticked(look, watched, UNTICKED_PERIODS);
     if (watched->last_stands && cpu == watched->last_cpu) {
         /* A whole tick without a wake-up: one that waits for the GIL looks around
          * every switch interval. */
@@ -1111,12 +1125,18 @@ static bool stands_where_it_was(const struct watched *watched)
     return watched->last_stands && watched->last_cpu == watched->account.looked_cpu;
 }
 
-/* A whole tick saw them all stand. */
-static bool all_stand(const struct watch *watch)
+/* A whole tick saw each of them stand, or run on; and whether one ran. */
+static bool are_steady(const struct watch *watch, bool *one_ran)
 {
-    for (uint32_t i = 0; i < watch->draw.count; i++)
-        if (!stands_where_it_was(watch->by_record[watch->draw.order[i]]))
+    *one_ran = false;
+    for (uint32_t i = 0; i < watch->draw.count; i++) {
+        const struct watched *watched = watch->by_record[watch->draw.order[i]];
+        if (stands_where_it_was(watched))
+            continue;
+        if (!watched->ran_on)
             return false;
+        *one_ran = true;
+    }
     return true;
 }
 
@@ -1150,7 +1170,9 @@ void watch_tick(struct watch *watch, struct stacks *stacks, struct account_book 
     uint32_t count = watch->draw.count, looked = look_at_drawn(&look);
     if (looked < count && !at_rest)
         watch->unproven++;
-    watch->at_rest = at_rest && looked == count && all_stand(watch);
+    bool one_ran, steady = looked == count && watch->reading && are_steady(watch, &one_ran);
+    watch->at_rest = at_rest && steady && !one_ran;
+    watch->steady = steady && one_ran;
     count_looks(&window->counters, count, looked);
     if (count > window->counters.threads_peak)
         window->counters.threads_peak = count;
@@ -1161,6 +1183,11 @@ void watch_tick(struct watch *watch, struct stacks *stacks, struct account_book 
 bool watch_is_at_rest(const struct watch *watch)
 {
     return watch->at_rest;
+}
+
+bool watch_is_steady(const struct watch *watch)
+{
+    return watch->steady;
 }
 
 bool watch_wants_tick(const struct watch *watch, uint64_t now)
@@ -1291,7 +1318,7 @@ void watch_dump(struct watch *watch, struct stacks *stacks, struct dump *dump)
 
 void watch_stop_reading(struct watch *watch)
 {
-    watch->at_rest = false;
+    watch->at_rest = watch->steady = false;
     watch->reading = false;
 }
 

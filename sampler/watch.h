@@ -61,6 +61,9 @@ void watch_tick(struct watch *watch, struct stacks *stacks, struct account_book 
 /* Whether the last tick found that each thread stands where it stood, for certain, and that nobody
  * ran Python. While the process's CPU clock shows that it is so still, no tick is needed. */
 bool watch_is_at_rest(const struct watch *watch);
+/* Whether the last tick found that each thread stands where it stood, or did nothing but run since
+ * the tick before, which its CPU ticks have seen: then a tick has little to say that those do not. */
+bool watch_is_steady(const struct watch *watch);
 /* Whether one is needed all the same: a thread may have been renamed by whoever ran last. */
 bool watch_wants_tick(const struct watch *watch, uint64_t now);
 /* In its place: nobody ran until now, which is booked where each stands, and counts as a look at each. */
