@@ -61,89 +61,94 @@ static char *file_read(int directory, const char *name, size_t most, struct stat
 
 /* ---- processes ---- */
 
-static void metadata_read(const struct asking *asking, struct asked *asked)
+/* False: there is no such file. One that is not ours to read says whose it is. */
+static bool metadata_read(const struct asking *asking, struct asked *asked)
 {
     char name[SPOOL_NAME_MAX + 1];
     struct stat status;
     size_t length;
     spool_name_format(&asked->name, name, sizeof name);
     char *text = file_read(asking->directory, name, METADATA_MOST, &status, &length);
-    if (!text)
-        return;
-    json_t *metadata = json_loadb(text, length, JSON_REJECT_DUPLICATES, NULL); /* it may be half renewed */
-    free(text);
+    bool is_there = text || !fstatat(asking->directory, name, &status, AT_SYMLINK_NOFOLLOW);
+    if (!is_there)
+        return false;
     asked->uid = status.st_uid;
     asked->changed_ns = changed_of(&status);
-    if (!json_is_object(metadata)) {
+    json_t *metadata = !text ? NULL : json_loadb(text, length, JSON_REJECT_DUPLICATES, NULL); /* it may be half renewed */
+    free(text);
+    if (json_is_object(metadata))
+        asked->metadata = metadata;
+    else
         json_decref(metadata);
-        return;
-    }
-    json_decref(asked->metadata);
-    asked->metadata = metadata;
+    return true;
 }
 
-static bool is_dead(const struct asking *asking, const struct asked *asked)
+static bool window_is_dead(const struct asking *asking, const struct asked *asked)
 {
     char name[SPOOL_NAME_MAX + 1];
     spool_name_format(&asked->name, name, sizeof name);
-    return spool_window_is_dead(asking->directory, name, now_ns(CLOCK_REALTIME) / 1000) || life_is_gone(asked->metadata);
+    return spool_window_is_dead(asking->directory, name, now_ns(CLOCK_REALTIME) / 1000);
 }
 
-static bool is_same_process(const struct spool_name *one, const struct spool_name *other)
+static void process_look(struct asking *asking, struct asked *asked)
 {
-    return one->pid == other->pid && one->start_us == other->start_us && !strcmp(one->host, other->host);
+    asked->is_dead = window_is_dead(asking, asked) || !metadata_read(asking, asked) || life_is_gone(asked->metadata);
+    asking->living += !asked->is_dead;
+    if (!asked->is_dead && asking->living <= ASKING_MOST)
+        return;
+    json_decref(asked->metadata);
+    asked->metadata = NULL;
 }
 
-static struct asked *process_find(const struct asking *asking, const struct spool_name *name)
+/* A window that is sealed while we look takes its file away: another listing has the next. */
+static void processes_look(struct asking *asking, DIR *directory, uint64_t pid)
 {
     for (size_t at = 0; at < asking->count; at++)
-        if (is_same_process(&asking->processes[at].name, name))
-            return &asking->processes[at];
-    return NULL;
-}
-
-/* Of several windows the last one is open. */
-static void process_add(struct asking *asking, const struct spool_name *name)
-{
-    struct asked *asked = process_find(asking, name);
-    if (asked) {
-        if (name->seq > asked->name.seq)
-            asked->name = *name;
+        process_look(asking, &asking->processes[at]);
+    if (asking->living == asking->count)
         return;
-    }
-    asking->processes = tool_grow(asking->processes, asking->count, &asking->room, sizeof *asking->processes);
-    asking->processes[asking->count++].name = *name;
-}
-
-static int by_start(const void *left, const void *right)
-{
-    const struct spool_name *one = &((const struct asked *)left)->name, *other = &((const struct asked *)right)->name;
-    if (one->start_us != other->start_us)
-        return one->start_us < other->start_us ? -1 : 1;
-    return one->pid < other->pid ? -1 : one->pid > other->pid;
-}
-
-static void processes_list(struct asking *asking, DIR *directory, uint64_t pid)
-{
-    rewinddir(directory);
-    for (struct dirent *entry; (entry = readdir(directory));) {
-        struct spool_name name;
-        if (spool_name_parse(entry->d_name, &name) && name.state == SPOOL_LIVE && !name.metric[0] && (!pid || name.pid == pid))
-            process_add(asking, &name);
-    }
-}
-
-/* A window that is sealed while we look takes its file away: another look finds the next. */
-static bool processes_read(struct asking *asking)
-{
-    bool all_live = true;
+    struct listing listing = listing_make(directory, pid);
     for (size_t at = 0; at < asking->count; at++) {
         struct asked *asked = &asking->processes[at];
-        metadata_read(asking, asked);
-        asked->is_dead = is_dead(asking, asked);
-        all_live = all_live && !asked->is_dead;
+        const struct spool_name *found = asked->is_dead ? listing_find(&listing, &asked->name) : NULL;
+        if (!found || found->seq == asked->name.seq)
+            continue;
+        asked->name = *found;
+        process_look(asking, asked);
     }
-    return all_live;
+    listing_free(&listing);
+}
+
+/* The dead are of interest to whoever named one. */
+static void processes_keep(struct asking *asking, bool with_dead)
+{
+    size_t kept = 0, living = 0;
+    for (size_t at = 0; at < asking->count; at++) {
+        struct asked *asked = &asking->processes[at];
+        living += !asked->is_dead;
+        if (asked->is_dead ? with_dead : living <= ASKING_MOST)
+            asking->processes[kept++] = *asked;
+        else
+            json_decref(asked->metadata);
+    }
+    asking->count = kept;
+    asking->left_out = living > ASKING_MOST ? living - ASKING_MOST : 0;
+}
+
+/* One that opens its next window meanwhile can be missed once. */
+static void processes_list(struct asking *asking, DIR *directory, uint64_t pid)
+{
+    struct listing listing = listing_make(directory, pid);
+    if (!listing.count) {
+        listing_free(&listing);
+        listing = listing_make(directory, pid);
+    }
+    for (size_t at = 0; at < listing.count; at++) {
+        asking->processes = tool_grow(asking->processes, at, &asking->room, sizeof *asking->processes);
+        asking->processes[at].name = listing.names[at];
+    }
+    asking->count = listing.count;
+    listing_free(&listing);
 }
 
 static void complain_of_directory(const char *path, uint64_t pid, int error)
@@ -164,13 +169,9 @@ bool asking_begin(struct asking *asking, const char *path, uint64_t pid)
     }
     asking->directory = fcntl(dirfd(directory), F_DUPFD_CLOEXEC, 0);
     processes_list(asking, directory, pid);
-    if (!processes_read(asking)) {
-        processes_list(asking, directory, pid);
-        processes_read(asking);
-    }
+    processes_look(asking, directory, pid);
+    processes_keep(asking, pid != 0);
     closedir(directory);
-    if (asking->count)
-        qsort(asking->processes, asking->count, sizeof *asking->processes, by_start);
     return true;
 }
 
@@ -290,17 +291,50 @@ static bool attend_all(const struct asking *asking)
     return done;
 }
 
-/* One that has ended will not answer; one that opened its next window lives. */
-static void ask_whether_it_lives(struct asking *asking, struct asked *asked)
+static bool directory_is_gone(const struct asking *asking)
 {
-    struct asking again;
-    if (asked->has_answer || asked->is_dead || !asking_begin(&again, asking->path, asked->name.pid))
+    struct stat status;
+    return !fstat(asking->directory, &status) && !status.st_nlink;
+}
+
+static struct listing list_now(const struct asking *asking)
+{
+    int copy = openat(asking->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *directory = copy < 0 ? NULL : fdopendir(copy);
+    struct listing listing = { 0 };
+    if (directory)
+        listing = listing_make(directory, 0);
+    if (directory)
+        closedir(directory);
+    else if (copy >= 0)
+        close(copy);
+    return listing;
+}
+
+static bool lives_in(const struct asking *asking, struct asked *asked, const struct listing *listing)
+{
+    const struct spool_name *found = listing_find(listing, &asked->name);
+    if (!found)
+        return false;
+    asked->name.seq = found->seq;
+    return !window_is_dead(asking, asked) && !life_is_gone(asked->metadata);
+}
+
+/* One that has ended will not answer. One that just opens its next window may be missed
+ * once, not twice in a row. */
+static void lives_look(struct asking *asking)
+{
+    if (directory_is_gone(asking))
         return;
-    const struct asked *now = process_find(&again, &asked->name);
-    asked->is_dead = !now || now->is_dead;
-    if (now)
-        asked->name.seq = now->name.seq;
-    asking_end(&again);
+    struct listing listing = list_now(asking);
+    for (size_t at = 0; at < asking->count; at++) {
+        struct asked *asked = &asking->processes[at];
+        if (asked->has_answer || asked->is_dead)
+            continue;
+        asked->missed = lives_in(asking, asked, &listing) ? 0 : asked->missed + 1;
+        asked->is_dead = asked->missed > 1;
+    }
+    listing_free(&listing);
 }
 
 void asking_wait(struct asking *asking, unsigned seconds)
@@ -309,11 +343,12 @@ void asking_wait(struct asking *asking, unsigned seconds)
     uint64_t end = now_ns(CLOCK_MONOTONIC) + (uint64_t)seconds * SECOND;
     for (unsigned looks = 1; !attend_all(asking) && now_ns(CLOCK_MONOTONIC) < end; looks++) {
         nanosleep(&pause, NULL);
-        for (size_t at = 0; looks % LIVES_EVERY == 0 && at < asking->count; at++)
-            ask_whether_it_lives(asking, &asking->processes[at]);
+        if (looks % LIVES_EVERY == 0)
+            lives_look(asking);
     }
     for (size_t at = 0; at < asking->count; at++)
         request_end(asking, &asking->processes[at]);
+    asking->now = list_now(asking);
 }
 
 void asking_end(struct asking *asking)
@@ -323,6 +358,7 @@ void asking_end(struct asking *asking)
         dumped_free(&asking->processes[at].dumped);
     }
     free(asking->processes);
+    listing_free(&asking->now);
     close(asking->directory);
 }
 
@@ -342,19 +378,27 @@ static char state_of(const struct asked *asked)
     return end && end[1] == ' ' ? end[2] : 0;
 }
 
+/* What its metadata says now; false: it has ended. */
+static bool sampler_look(const struct asking *asking, const struct asked *asked, bool *renewed, bool *paused)
+{
+    const struct spool_name *found = listing_find(&asking->now, &asked->name);
+    struct asked now = { .name = found ? *found : asked->name };
+    bool lives = found && !window_is_dead(asking, &now) && metadata_read(asking, &now) && !life_is_gone(now.metadata);
+    *renewed = now.changed_ns != asked->changed_ns;
+    *paused = json_is_true(json_object_get(now.metadata, "paused"));
+    json_decref(now.metadata);
+    return lives;
+}
+
 static const char *why_not(const struct asking *asking, const struct asked *asked)
 {
-    struct asking again;
-    if (!asking_begin(&again, asking->path, asked->name.pid))
-        return "the directory is gone";
-    const struct asked *now = process_find(&again, &asked->name);
-    bool ended = !now || now->is_dead;
-    bool renewed = !ended && now->changed_ns != asked->changed_ns, paused = !ended && json_is_true(json_object_get(now->metadata, "paused"));
+    bool renewed, paused, lives = sampler_look(asking, asked, &renewed, &paused);
     char state = state_of(asked);
-    asking_end(&again);
+    if (directory_is_gone(asking))
+        return "the directory is gone";
     if (!asked->request[0])
         return "no request could be made in the spool directory: is something of another user in its place, or no right to write there?";
-    if (ended)
+    if (!lives)
         return "it ended meanwhile";
     if (state == 'T' || state == 't')
         return "it is stopped";

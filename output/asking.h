@@ -15,13 +15,16 @@
 #include <sys/types.h>
 
 #include "output/dumped.h"
-#include "output/spool_format.h"
+#include "output/listing.h"
+
+#define ASKING_MOST 1000u    /* processes at once: no more stacks than that are read by anybody */
 
 struct asked {
     struct spool_name name;  /* of its open window's metadata */
     json_t *metadata;        /* NULL: not readable */
     uid_t uid;
     bool is_dead;
+    unsigned missed;         /* looks in a row that did not find it living */
     bool is_ours;            /* we made the request that stands there */
     char request[48];        /* its inode and time */
     uint64_t changed_ns;     /* of its metadata, when we began */
@@ -34,10 +37,12 @@ struct asking {
     int directory;
     struct asked *processes; /* by start */
     size_t count, room;
+    size_t living, left_out; /* when we began; of those that live, beyond ASKING_MOST */
+    struct listing now;      /* when we had done */
 };
 
-/* Lists the processes that write to a directory; pid 0: all. False, having said so: it
- * cannot be read. */
+/* Lists the processes that write to a directory; pid 0: all that live. False, having said
+ * so: it cannot be read. */
 bool asking_begin(struct asking *asking, const char *path, uint64_t pid);
 void asking_end(struct asking *asking);
 

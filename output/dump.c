@@ -19,6 +19,7 @@
 
 #define SECONDS_DEFAULT 5
 #define SECONDS_MOST 3600
+#define COMPLAINTS 10 /* lines about processes without an answer before only their number is told */
 
 const char dump_help[] =
     "NAME\n"
@@ -32,7 +33,8 @@ const char dump_help[] =
     "    threads and all its asyncio tasks: by its PID, or all that live in the spool\n"
     "    directory PATH. The profiler in the process answers within about a second;\n"
     "    the program itself is neither stopped nor signalled. Only the user of the\n"
-    "    process and root may ask.\n"
+    "    process and root may ask. Of more than 1,000 processes the oldest 1,000 are\n"
+    "    asked.\n"
     "\n"
     "    Stacks have their outermost frame first, tasks stand on those that await\n"
     "    them. Equal ones come once, with the names of all.\n"
@@ -143,19 +145,31 @@ static int complain_of_none(const struct dump_command *command)
     return TOOL_NOTHING;
 }
 
+static void complain_of_left_out(const struct dump_command *command, const struct asking *asking)
+{
+    if (asking->left_out)
+        tool_complain("%s: %zu more process%s that live%s %s not asked, only the %u oldest: name one by its PID (with --dir)", command->path,
+                      asking->left_out, asking->left_out == 1 ? "" : "es", asking->left_out == 1 ? "s" : "",
+                      asking->left_out == 1 ? "was" : "were", ASKING_MOST);
+}
+
 /* A process that has ended is worth a word only to whoever asked for it by its number. */
 static int explain_all(const struct dump_command *command, const struct asking *asking, size_t answers)
 {
     int status = answers ? TOOL_FINE : TOOL_NOTHING;
+    size_t silent = 0;
     for (size_t at = 0; at < asking->count; at++) {
         const struct asked *asked = &asking->processes[at];
         if (asked->has_answer)
             continue;
-        if (command->pid || !asked->is_dead)
-            asking_explain(asking, asked, command->seconds);
         if (!asked->is_dead)
             status = TOOL_UNREADABLE;
+        if ((command->pid || !asked->is_dead) && ++silent <= COMPLAINTS)
+            asking_explain(asking, asked, command->seconds);
     }
+    if (silent > COMPLAINTS)
+        tool_complain("%zu more processes did not answer", silent - COMPLAINTS);
+    complain_of_left_out(command, asking);
     return status;
 }
 

@@ -5,10 +5,14 @@ takes grows with their number, not with its square.
 
     tests/tool/crowds.py APROF
 """
+import contextlib
+import ctypes
+import fcntl
 import json
 import os
 import resource
 import shutil
+import struct
 import sys
 import tempfile
 
@@ -85,6 +89,79 @@ def sealed_metadata_that_is_none_is_not_waited_for():
     need(pauses < 500, "it slept %d times", pauses)
 
 
+# ---- processes that live --------------------------------------------------------
+
+
+@contextlib.contextmanager
+def living(name, processes, dead=0):
+    """A spool directory to which so many write, and so many did that ended without notice."""
+    folder = os.path.join(WORK, name)
+    os.makedirs(folder)
+    held = []
+    for at in range(processes + dead):
+        stem = os.path.join(folder, "aprof.h.%d.%d.000000" % (1 + at, START_US + at))
+        with open(stem + ".cpu.collapsed.live", "w", encoding="utf-8") as file:
+            file.write("main (app.py:1);work (app.py:2) 00001000\n")
+        with open(stem + ".json.live", "w", encoding="utf-8") as file:
+            json.dump({"schema": 1, "pid": 1 + at, "program": "app.py", "start_us": START_US, "end_us": START_US + 1000000}, file)
+        if at >= processes:
+            os.utime(stem + ".json.live", (1700000000, 1700000000))
+            continue
+        held.append(os.open(stem + ".json.live", os.O_RDONLY))
+        fcntl.flock(held[-1], fcntl.LOCK_EX)
+    yield folder
+    for file in held:
+        os.close(file)
+
+
+@contextlib.contextmanager
+def listings_of(folder, counted):
+    """Adds to a list how often a directory is opened meanwhile."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    watch = libc.inotify_init1(os.O_NONBLOCK)
+    need(watch >= 0 and libc.inotify_add_watch(watch, folder.encode(), 0x20) >= 0, "inotify: %s", os.strerror(ctypes.get_errno()))  # IN_OPEN
+    yield
+    events = b""
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            events += os.read(watch, 65536)
+    os.close(watch)
+    at = opened = 0
+    while at < len(events):
+        _, mask, _, length = struct.unpack_from("iIII", events, at)
+        need(not mask & 0x4000, "more happened than inotify has room for")
+        opened += not length  # it itself, not a file in it
+        at += 16 + length
+    counted.append(opened)
+
+
+@test
+def processes_that_do_not_answer():
+    """Each costs a word, not a listing of all."""
+    listings = []
+    with living("silent", 500) as folder, listings_of(folder, listings):
+        result = run(APROF, "dump", "--timeout", "1", folder)
+        left = [name for name in os.listdir(folder) if name.endswith(".ask")]
+    same((result.status, result.out, left), (4, "", []), "exit status, output, what is left")
+    same(result.err.splitlines(), ["aprof: process %d did not answer within 1 s: its sampler writes nothing either: no CPU for it, or a spool "
+                                   "that does not answer" % (1 + at) for at in range(10)] + ["aprof: 490 more processes did not answer"], "stderr")
+    need(listings[0] < 20, "it listed the directory %d times", listings[0])
+
+
+@test
+def more_processes_than_are_asked():
+    with living("thousand", 1010, dead=300) as folder:
+        result = run(APROF, "dump", "--timeout", "1", folder)
+        same((result.status, result.out), (4, ""), "exit status")
+        same(result.err.splitlines()[10:], ["aprof: 990 more processes did not answer", "aprof: %s: 10 more processes that live were not asked, "
+             "only the 1000 oldest: name one by its PID (with --dir)" % folder], "what is said")
+        result = run(APROF, "dump", "--timeout", "1", "--dir", folder, "1010")
+        need("process 1010 did not answer" in result.err and result.status == 4, "the last one: %s", result.err)
+        result = run(APROF, "dump", "--dir", folder, "1011")
+        need("process 1011 has ended" in result.err and result.status == 3, "a dead one: %s", result.err)
+
+
+resource.setrlimit(resource.RLIMIT_NOFILE, (min(16384, resource.getrlimit(resource.RLIMIT_NOFILE)[1]), resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 try:
     run_tests()
 finally:
