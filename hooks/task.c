@@ -245,6 +245,22 @@ bool task_futex(pid_t tid, uintptr_t *futex)
     return true;
 }
 
+/* "CPU DELAY SLICES" */
+bool task_run_delay(pid_t tid, uint64_t *ns)
+{
+    char text[96], *at = text;
+    if (!read_about(tid, "schedstat", text, sizeof text))
+        return false;
+    while (*at >= '0' && *at <= '9')
+        at++;
+    if (at == text || *at != ' ')
+        return false;
+    *ns = 0;
+    for (at++; *at >= '0' && *at <= '9'; at++)
+        *ns = *ns * 10 + (uint64_t)(*at - '0');
+    return *at == ' ';
+}
+
 size_t task_name(pid_t tid, char name[TASK_NAME_BYTES])
 {
     char text[TASK_NAME_BYTES + 1]; /* a newline behind it */

@@ -64,6 +64,10 @@ bool task_is_runnable(pid_t tid);
  * Some microseconds. False: it waits for none, or that is unknown (gVisor). */
 bool task_futex(pid_t tid, uintptr_t *futex);
 
+/* [sampler] For how long thread tid of this process has been ready to run without a CPU so far, what goes on now
+ * left out (/proc/self/task/TID/schedstat). Some microseconds. False where the kernel does not say. */
+bool task_run_delay(pid_t tid, uint64_t *ns);
+
 /* [sampler] The kernel's name for thread tid of this process, any bytes but NUL; its length, 0: unknown. */
 enum { TASK_NAME_BYTES = 16 };
 size_t task_name(pid_t tid, char name[TASK_NAME_BYTES]);

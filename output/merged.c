@@ -131,6 +131,9 @@ static json_t *budget_of(const struct quality *quality)
 /* Those that are only there while they are not 0 are so here too. */
 static void ticks_add(json_t *metadata, const struct quality *quality)
 {
+    if (quality->gil.wall_us)
+        json_object_set_new(metadata, "gil", COUNTS({ "held_us", quality->gil.held_us }, { "wait_us", quality->gil.wait_us },
+                                                    { "unknown_us", quality->gil.unknown_us }, { "wall_us", quality->gil.wall_us }));
     if (quality->thread_reads.taken + quality->thread_reads.left)
         json_object_set_new(metadata, "thread_reads", COUNTS({ "taken", quality->thread_reads.taken }, { "left", quality->thread_reads.left }));
     if (quality->task_ticks.read + quality->task_ticks.repeated)

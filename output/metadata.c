@@ -258,6 +258,17 @@ static void put_budget(struct json *json, const struct budget_counters *budget)
     put_close(json, "}");
 }
 
+static void put_gil(struct json *json, const struct metadata *metadata)
+{
+    put_key(json, "gil");
+    put_open(json, "{");
+    key_number(json, "held_us", metadata->metrics[METRIC_GIL].total_us);
+    key_number(json, "wait_us", metadata->counters.gil_wait_ns / NS_PER_US);
+    key_number(json, "unknown_us", metadata->counters.gil_unknown_ns / NS_PER_US);
+    key_number(json, "wall_us", metadata->counters.gil_wall_ns / NS_PER_US);
+    put_close(json, "}");
+}
+
 static void put_thread_reads(struct json *json, const struct counters *counters)
 {
     put_key(json, "thread_reads");
@@ -298,6 +309,8 @@ static void put_counts(struct json *json, const struct metadata *metadata)
         put_task_ticks(json, counters);
     key_number(json, "children_without_sample", metadata->children_without_sample);
     put_loops(json, metadata);
+    if (metadata->metrics[METRIC_GIL].recorded)
+        put_gil(json, metadata);
     key_number(json, "sampler_cpu_us", counters->sampler_cpu_ns / NS_PER_US);
     key_number(json, "handler_us", counters->handler_ns / NS_PER_US);
     key_number(json, "process_cpu_us", counters->process_cpu_ns / NS_PER_US);

@@ -21,7 +21,10 @@
  * those of them whose time comes with the next reading since they changed meanwhile,
  * and CPU of sampler_cpu_us that this took. budget: what sampling might have used
  * (sampler/budget.h), the rate of its ticks in force and the lowest in the window, how
- * often it went down and up again, and reviews in which a twentieth of a core was the bound. Where thread CPU
+ * often it went down and up again, and reviews in which a twentieth of a core was the bound. Where
+ * the metric gil is recorded, "gil" {held_us,wait_us,unknown_us,wall_us} comes after loops: threads' time with
+ * the GIL, waiting for it, ready to run without a CPU while another had it (in C code or on the way to the
+ * GIL: not to be told), and in all. Where thread CPU
  * clocks prove nothing, "clock": "coarse" comes before limits. The values of ended and
  * dropped.deadline stand in aligned words of their own, spaces before them. Example
  * (in the file one line; compared by tests/unit/check_metadata.c):
@@ -40,11 +43,14 @@
  *  "threads_peak": 8, "tasks_peak": 5000, "tasks_skipped": 10,
  *  "children_without_sample": 2,
  *  "loops": [{"thread": 4242, "idle_us": 48000000, "busy_us": 12000000}],
+ *  "gil": {"held_us": 31000000, "wait_us": 2500000, "unknown_us": 40000,
+ *  "wall_us": 480000000},
  *  "sampler_cpu_us": 90000, "handler_us": 30000, "process_cpu_us": 31000000,
  *  "budget": {"allowed_us": 308000, "rate": 62.50, "least": 40.00, "slowed": 3, "quickened": 1,
  *  "ceilings": 0}, "heap_bytes": 1400000, "reader": "copy", "limits": {"depth": 4},
  *  "metrics": {"cpu": {"total_us": 30870000, "stacks": 412},
- *  "wall": {"total_us": 480000000, "stacks": 530}}}
+ *  "wall": {"total_us": 480000000, "stacks": 530},
+ *  "gil": {"total_us": 31000000, "stacks": 400}}}
  *
  * Runs in: [sampler]. No allocation but the buffer's; the encoder is ours because the preloaded
  * library may need nothing but libc.

@@ -118,6 +118,14 @@ static void task_ticks_add(struct quality *quality, const json_t *ticks)
     quality->task_ticks.cpu_us += number(ticks, "cpu_us");
 }
 
+static void gil_add(struct quality *quality, const json_t *gil)
+{
+    quality->gil.held_us += number(gil, "held_us");
+    quality->gil.wait_us += number(gil, "wait_us");
+    quality->gil.unknown_us += number(gil, "unknown_us");
+    quality->gil.wall_us += number(gil, "wall_us");
+}
+
 static uint64_t metadata_covered(const json_t *metadata)
 {
     uint64_t start = number(metadata, "start_us"), end = number(metadata, "end_us");
@@ -252,6 +260,7 @@ static void counters_add(struct quality *quality, const json_t *metadata)
     quality->tasks_skipped += number(metadata, "tasks_skipped");
     thread_reads_add(quality, json_object_get(metadata, "thread_reads"));
     task_ticks_add(quality, json_object_get(metadata, "task_ticks"));
+    gil_add(quality, json_object_get(metadata, "gil"));
     if (number(metadata, "tasks_peak") > quality->tasks_peak)
         quality->tasks_peak = number(metadata, "tasks_peak");
     if (number(metadata, "threads_peak") > quality->threads_peak)

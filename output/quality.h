@@ -68,6 +68,9 @@ struct quality {
     struct {
         uint64_t taken, left;   /* threads that ticks read, and left for later ones; 0: all were read */
     } thread_reads;
+    struct {
+        uint64_t held_us, wait_us, unknown_us, wall_us; /* threads' time with the GIL, waiting for it, perhaps so, and in all */
+    } gil;                      /* all 0: it was not recorded */
     uint64_t cpu_unseen_us, cpu_spread_us;
     uint64_t sampler_cpu_us, handler_us, process_cpu_us;
     struct {

@@ -380,6 +380,23 @@ static void print_tasks(const struct quality *quality)
     sentence_end(&line);
 }
 
+/* Of all the time that threads lived; locks and I/O are no waiting for the GIL. */
+static void print_gil(const struct quality *quality)
+{
+    char share[HUMAN_SIZE], time[HUMAN_SIZE];
+    double wall_us = (double)quality->gil.wall_us;
+    struct sentence line = { .label = "gil", .between = ", " };
+    if (!quality->gil.wall_us)
+        return;
+    sentence_add(&line, "threads waited for it %s", human_time(time, quality->gil.wait_us));
+    sentence_add(&line, "%s of their time", human_share(share, (double)quality->gil.wait_us, wall_us));
+    if (quality->gil.unknown_us)
+        sentence_add(&line, "perhaps %s more", human_time(time, quality->gil.unknown_us));
+    sentence_add(&line, "held it %s", human_time(time, quality->gil.held_us));
+    sentence_add(&line, "%s", human_share(share, (double)quality->gil.held_us, wall_us));
+    sentence_end(&line);
+}
+
 static void print_unseen(const struct quality *quality)
 {
     char time[HUMAN_SIZE];
@@ -453,7 +470,8 @@ static void print_quality(const struct report *report)
         print_lost(quality);
         print_threads(quality);
         print_tasks(quality);
-        print_unseen(quality);
+        print_gil(quality);
+    print_unseen(quality);
         print_limits(quality);
         print_cost(quality);
     }
@@ -680,6 +698,19 @@ static void print_text(struct report *report)
 
 /* ---- JSON ----------------------------------------------------------------- */
 
+static json_t *json_gil(const struct quality *quality)
+{
+    const struct document_count gil[] = {
+        { "held_us", quality->gil.held_us },
+        { "wait_us", quality->gil.wait_us },
+        { "unknown_us", quality->gil.unknown_us },
+        { "wall_us", quality->gil.wall_us },
+    };
+    json_t *object = json_object();
+    document_counts(object, gil, sizeof gil / sizeof *gil);
+    return object;
+}
+
 static json_t *json_quality(const struct report *report)
 {
     const struct quality *quality = report->quality;
@@ -754,6 +785,8 @@ static json_t *json_quality(const struct report *report)
     document_counts(budget_object, budget, sizeof budget / sizeof *budget);
     json_object_set_new(budget_object, "rate_least", json_real(quality->budget.rate_least));
     json_object_set_new(object, "budget", budget_object);
+    if (quality->gil.wall_us)
+        json_object_set_new(object, "gil", json_gil(quality));
     json_object_set(object, "dropped", quality->dropped);
     json_object_set(object, "limits", quality->limits);
     json_object_set_new(object, "own_cost_percent", json_real(quality_own_cost(quality)));

@@ -14,6 +14,7 @@
  *              sampler_cpu_us handler_us process_cpu_us own_cost_percent
  *              threads_peak thread_reads{taken,left}
  *              tasks_peak task_ticks{read,repeated,tasks,postponed,cpu_us}
+ *              gil{held_us,wait_us,unknown_us,wall_us}, where that metric was recorded
  *              windows_by_syscall windows_coarse_clock
  *              files lines lines_bad tails repeated unfinished folders
  *              gone unreadable

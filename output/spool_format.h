@@ -78,7 +78,7 @@
     KEY(children_without_sample, I) KEY(loops, A) KEY(sampler_cpu_us, I) KEY(handler_us, I) \
     KEY(process_cpu_us, I) KEY(budget, O) KEY(heap_bytes, I) KEY(reader, S) KEY(limits, O) KEY(metrics, O)
 /* Only while they are so: "thread_reads": {taken,left} and "task_ticks": {...} after
- * tasks_skipped, "clock": "coarse" before limits, "paused": true at the end. What `aprof merge`
+ * tasks_skipped, "gil": {held_us,wait_us,unknown_us,wall_us} after loops, "clock": "coarse" before limits, "paused": true at the end. What `aprof merge`
  * wrote has "merged" too (output/merged.h). */
 
 #define SPOOL_TICKS_KEYS(KEY) KEY(due) KEY(taken) KEY(missed)

@@ -9,26 +9,39 @@ static void add(const struct account_book *book, profile_stack stack, enum metri
         profile_add(book->profile, stack, metric, ns);
 }
 
-static void add_wall(const struct account_book *book, profile_stack stack, uint64_t ns)
+static void add_gil(struct account_book *book, struct seen seen, uint64_t ns)
 {
-    profile_stack twin = profile_twin(book->profile, stack);
-    add(book, stack, METRIC_WALL, ns);
-    if (twin != PROFILE_ROOT)
-        add(book, twin, METRIC_TASK, ns);
+    book->gil_wall_ns += ns;
+    if (seen.gil == SEEN_GIL_HELD)
+        add(book, seen.stack, METRIC_GIL, ns);
+    else if (seen.gil == SEEN_GIL_WANTED)
+        book->gil_wait_ns += ns;
+    else if (seen.gil == SEEN_GIL_UNKNOWN)
+        book->gil_unknown_ns += ns;
 }
 
-static void add_cpu(const struct account_book *book, profile_stack stack, uint64_t ns)
+static void add_wall(struct account_book *book, struct seen seen, uint64_t ns)
 {
-    add(book, stack, METRIC_CPU, ns);
-    add_wall(book, stack, ns);
+    profile_stack twin = profile_twin(book->profile, seen.stack);
+    add(book, seen.stack, METRIC_WALL, ns);
+    if (twin != PROFILE_ROOT)
+        add(book, twin, METRIC_TASK, ns);
+    if (book->metrics >> METRIC_GIL & 1)
+        add_gil(book, seen, ns);
+}
+
+static void add_cpu(struct account_book *book, struct seen seen, uint64_t ns)
+{
+    add(book, seen.stack, METRIC_CPU, ns);
+    add_wall(book, seen, ns);
 }
 
 /* Remembers who used CPU; when there is no room, the lightest gives way. */
-static void tally_add(struct account *account, profile_stack stack, uint64_t ns)
+static void tally_add(struct account *account, struct seen seen, uint64_t ns)
 {
     uint32_t lightest = 0;
     for (uint32_t i = 0; i < account->tallies; i++) {
-        if (account->tally[i].stack == stack) {
+        if (seen_is_same(account->tally[i].seen, seen)) {
             account->tally[i].ns += ns;
             account->tally[i].times++;
             return;
@@ -37,7 +50,7 @@ static void tally_add(struct account *account, profile_stack stack, uint64_t ns)
             lightest = i;
     }
     uint32_t place = account->tallies < ACCOUNT_TALLIES ? account->tallies++ : lightest;
-    account->tally[place].stack = stack;
+    account->tally[place].seen = seen;
     account->tally[place].ns = ns;
     account->tally[place].times = 1;
 }
@@ -59,32 +72,39 @@ void account_look(struct account *account, uint64_t now, uint64_t cpu)
     account->looked_cpu = cpu;
 }
 
-void account_run(struct account *account, struct account_book *book, uint64_t cpu, profile_stack stack)
+void account_run(struct account *account, struct account_book *book, uint64_t cpu, struct seen seen)
 {
     if (cpu <= account->booked_cpu)
         return;
     uint64_t ns = cpu - account->booked_cpu;
     account->booked_cpu = cpu;
-    add_cpu(book, stack, ns);
-    tally_add(account, stack, ns);
+    add_cpu(book, seen, ns);
+    tally_add(account, seen, ns);
 }
 
-void account_wait(struct account *account, struct account_book *book, profile_stack stack)
+void account_wait(struct account *account, struct account_book *book, struct seen seen)
 {
     if (account->waiting_ns <= 0)
         return;
-    add_wall(book, stack, (uint64_t)account->waiting_ns);
+    add_wall(book, seen, (uint64_t)account->waiting_ns);
     account->waiting_ns = 0;
 }
 
-void account_wait_between(struct account *account, struct account_book *book, profile_stack before, profile_stack stack)
+void account_wait_part(struct account *account, struct account_book *book, uint64_t ns, struct seen seen)
+{
+    uint64_t left = account->waiting_ns > 0 ? (uint64_t)account->waiting_ns : 0, part = ns < left ? ns : left;
+    add_wall(book, seen, part);
+    account->waiting_ns -= (int64_t)part;
+}
+
+void account_wait_between(struct account *account, struct account_book *book, struct seen before, struct seen seen)
 {
     if (account->waiting_ns > 0) {
         uint64_t half = (uint64_t)account->waiting_ns / 2;
         add_wall(book, before, half);
         account->waiting_ns -= (int64_t)half;
     }
-    account_wait(account, book, stack);
+    account_wait(account, book, seen);
 }
 
 static profile_stack unseen(struct account_book *book, profile_stack below, profile_frame frame)
@@ -102,14 +122,14 @@ static uint64_t tallied(const struct account *account)
 }
 
 /* Over the stacks of the tally, in proportion; the last takes what rounding left. */
-static void spread(const struct account *account, const struct account_book *book, uint64_t ns,
-                   void (*give)(const struct account_book *, profile_stack, uint64_t))
+static void spread(const struct account *account, struct account_book *book, uint64_t ns,
+                   void (*give)(struct account_book *, struct seen, uint64_t))
 {
     uint64_t sum = tallied(account), given = 0;
     for (uint32_t i = 0; i < account->tallies; i++) {
         bool last = i + 1 == account->tallies;
         uint64_t part = last ? ns - given : (uint64_t)((__uint128_t)ns * account->tally[i].ns / sum);
-        give(book, account->tally[i].stack, part);
+        give(book, account->tally[i].seen, part);
         given += part;
     }
 }
@@ -133,7 +153,7 @@ static void settle_cpu(struct account *account, struct account_book *book, profi
         tallies_grow(account, rest);
         book->spread_ns += rest;
     } else {
-        add_cpu(book, unseen(book, last, book->unseen_cpu), rest);
+        add_cpu(book, seen_at(unseen(book, last, book->unseen_cpu)), rest);
         book->unseen_ns += rest;
     }
 }
@@ -147,7 +167,7 @@ static void settle_waiting(struct account *account, struct account_book *book, p
     if (account->tallies)
         spread(account, book, (uint64_t)account->waiting_ns, add_wall);
     else
-        add(book, unseen(book, last, book->unseen_wall), METRIC_WALL, (uint64_t)account->waiting_ns);
+        add_wall(book, seen_at(unseen(book, last, book->unseen_wall)), (uint64_t)account->waiting_ns);
     account->waiting_ns = 0;
 }
 
@@ -163,26 +183,26 @@ void account_settle(struct account *account, struct account_book *book, profile_
     account->tallies = 0;
 }
 
-static void give(struct account_book *book, profile_stack chosen, uint64_t cpu_ns)
+static void give(struct account_book *book, struct seen chosen, uint64_t cpu_ns)
 {
     add_cpu(book, chosen, cpu_ns);
     book->spread_ns += cpu_ns;
 }
 
-void account_give(struct account *account, struct account_book *book, profile_stack chosen)
+void account_give(struct account *account, struct account_book *book, struct seen chosen)
 {
     give(book, chosen, account_outstanding(account));
     account->booked_cpu = account->looked_cpu;
 }
 
-void account_unseen(struct account_book *book, uint64_t lifetime_ns, uint64_t cpu_ns, profile_stack chosen, profile_stack below)
+void account_unseen(struct account_book *book, uint64_t lifetime_ns, uint64_t cpu_ns, struct seen chosen, profile_stack below)
 {
     uint64_t waiting = lifetime_ns > cpu_ns ? lifetime_ns - cpu_ns : 0;
-    add(book, unseen(book, below, book->unseen_wall), METRIC_WALL, waiting);
-    if (chosen != PROFILE_ROOT) {
+    add_wall(book, seen_at(unseen(book, below, book->unseen_wall)), waiting);
+    if (chosen.stack != PROFILE_ROOT) {
         give(book, chosen, cpu_ns);
         return;
     }
-    add_cpu(book, unseen(book, below, book->unseen_cpu), cpu_ns);
+    add_cpu(book, seen_at(unseen(book, below, book->unseen_cpu)), cpu_ns);
     book->unseen_ns += cpu_ns;
 }

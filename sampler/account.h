@@ -22,7 +22,9 @@
  *
  * A stack in which the thread runs a task has a twin (profile_twin): the stack of
  * that task. Whatever goes to `wall` there goes to `task` on the twin: a running
- * task's time is its thread's.
+ * task's time is its thread's. Whatever goes to `wall` where a thread was seen to hold
+ * the GIL (sampler/seen.h) goes to `gil` as well, and is added up where it was seen to
+ * wait for it; what nobody saw goes to neither.
  */
 #ifndef APROF_SAMPLER_ACCOUNT_H
 #define APROF_SAMPLER_ACCOUNT_H
@@ -31,6 +33,7 @@
 #include <stdint.h>
 
 #include "sampler/profile.h"
+#include "sampler/seen.h"
 
 /* CPU stacks that one thread's rest is spread over: the heaviest of the window. */
 #define ACCOUNT_TALLIES 48
@@ -42,8 +45,8 @@ struct account {
     int64_t waiting_ns;   /* not given to a stack yet; below 0: the clocks' own noise */
     uint32_t tallies;
     struct {
-        profile_stack stack;
-        uint32_t times; /* seen in it */
+        struct seen seen;
+        uint32_t times; /* seen so */
         uint64_t ns;
     } tally[ACCOUNT_TALLIES];
 };
@@ -54,6 +57,8 @@ struct account_book {
     uint32_t metrics;          /* bit mask of enum metric: what is recorded */
     profile_frame unseen_cpu, unseen_wall;
     uint64_t spread_ns, unseen_ns; /* sums, for the counters */
+    uint64_t gil_wait_ns, gil_unknown_ns, gil_wall_ns; /* where `gil` is recorded: that threads waited for the GIL, may have, of so
+                                                          much that they lived */
 };
 
 void account_open(struct account *account, uint64_t now, uint64_t cpu);
@@ -68,16 +73,19 @@ static inline uint64_t account_outstanding(const struct account *account)
 
 /* A stack seen while the thread ran, at this value of its CPU clock: takes all
  * that is outstanding up to there. */
-void account_run(struct account *account, struct account_book *book, uint64_t cpu, profile_stack stack);
+void account_run(struct account *account, struct account_book *book, uint64_t cpu, struct seen seen);
 
 /* A stack in which the thread stands still: takes the waiting. */
-void account_wait(struct account *account, struct account_book *book, profile_stack stack);
+void account_wait(struct account *account, struct account_book *book, struct seen seen);
+
+/* A part of the waiting, or what there is of it. */
+void account_wait_part(struct account *account, struct account_book *book, uint64_t ns, struct seen seen);
 
 /* It stood still in one stack at the look before and stands in another one now. When
  * it went on is not known, so each takes half. (Looks come apart while nothing runs,
  * and close together again once something does: were all given to the later one, a
  * short wait after a long one would have much of the long one's time.) */
-void account_wait_between(struct account *account, struct account_book *book, profile_stack before, profile_stack stack);
+void account_wait_between(struct account *account, struct account_book *book, struct seen before, struct seen seen);
 
 /* The end of a window or of the thread, after a look: books every rest. last:
  * the stack it was last found in. */
@@ -87,10 +95,10 @@ void account_settle(struct account *account, struct account_book *book, profile_
 void account_settle_rest(struct account *account, struct account_book *book, profile_stack last);
 
 /* After a look: what is outstanding of a thread that was never seen to run, on the stack that was chosen for it. */
-void account_give(struct account *account, struct account_book *book, profile_stack chosen);
+void account_give(struct account *account, struct account_book *book, struct seen chosen);
 
-/* A thread that lived and died between two looks. chosen: the stack that is to have its CPU, PROFILE_ROOT: none;
+/* A thread that lived and died between two looks. chosen: what is to have its CPU, on PROFILE_ROOT: nothing is;
  * below: what is known of where it began. */
-void account_unseen(struct account_book *book, uint64_t lifetime_ns, uint64_t cpu_ns, profile_stack chosen, profile_stack below);
+void account_unseen(struct account_book *book, uint64_t lifetime_ns, uint64_t cpu_ns, struct seen chosen, profile_stack below);
 
 #endif

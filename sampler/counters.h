@@ -54,6 +54,8 @@ struct counters {
     uint64_t limits[LIMIT_COUNT];
     uint64_t cpu_unseen_ns;  /* booked to [unseen cpu] */
     uint64_t cpu_spread_ns;  /* spread over stacks that were seen */
+    uint64_t gil_wait_ns, gil_unknown_ns, gil_wall_ns; /* where `gil` is recorded: that threads waited for the GIL, may have, of so
+                                                          much that they lived */
     uint32_t threads_peak, tasks_peak;
     uint64_t thread_reads, threads_left; /* threads that the sampler's ticks looked at; and that they left for later ones */
     uint64_t tasks_skipped;

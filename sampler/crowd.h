@@ -21,28 +21,28 @@
 
 #include <stdint.h>
 
-#include "sampler/profile.h"
+#include "sampler/seen.h"
 
 #define CROWD_STACKS 256
 
 struct crowd {
     uint32_t count;
     struct {
-        profile_stack stack;
+        struct seen seen;
         uint64_t kind;
         uint64_t ticks;
         uint64_t ns;    /* CPU that it has */
-    } seen[CROWD_STACKS];
+    } places[CROWD_STACKS];
 };
 
 /* The window's end: stacks are void. */
 void crowd_clear(struct crowd *crowd);
 
 /* A thread of this kind that lived shortly was ticked so often there, and this CPU of its is on the stack. */
-void crowd_add(struct crowd *crowd, profile_stack stack, uint64_t kind, uint64_t ticks, uint64_t ns);
+void crowd_add(struct crowd *crowd, struct seen seen, uint64_t kind, uint64_t ticks, uint64_t ns);
 
-/* The stack that is to have this CPU of a thread of this kind that was not seen; kind 0: it
- * is not known. PROFILE_ROOT: none of these was seen yet. */
-profile_stack crowd_place(struct crowd *crowd, uint64_t kind, uint64_t ns);
+/* Where a thread of this kind that was not seen is to have used this CPU; kind 0: it is not
+ * known. On PROFILE_ROOT: none of these was seen yet. */
+struct seen crowd_place(struct crowd *crowd, uint64_t kind, uint64_t ns);
 
 #endif

@@ -158,7 +158,7 @@ static void open_window(uint64_t number)
     loop.window.clock_coarse = !loop.precise;
     loop.window_process_cpu = clock_process();
     loop.window_own_cpu = own_cpu();
-    loop.book.spread_ns = loop.book.unseen_ns = 0;
+    loop.book.spread_ns = loop.book.unseen_ns = loop.book.gil_wait_ns = loop.book.gil_unknown_ns = loop.book.gil_wall_ns = 0;
 }
 
 /* Brings the window's facts up to now. */
@@ -169,6 +169,9 @@ static void update_window(void)
     loop.window.end_us = clock_epoch_us();
     counters->cpu_unseen_ns = loop.book.unseen_ns;
     counters->cpu_spread_ns = loop.book.spread_ns;
+    counters->gil_wait_ns = loop.book.gil_wait_ns;
+    counters->gil_unknown_ns = loop.book.gil_unknown_ns;
+    counters->gil_wall_ns = loop.book.gil_wall_ns;
     counters->process_cpu_ns = clock_process() - loop.window_process_cpu;
     counters->sampler_cpu_ns = own_cpu() - loop.window_own_cpu;
     counters->dropped[DROP_unreadable] += loop.stacks.unreadable;

@@ -50,7 +50,7 @@ struct watched {
     uint64_t seen;          /* number of the tick that last found its state */
     uint64_t missed;        /* the tick in which its state was found gone first; 0: it is there */
     uint32_t listed;        /* its place in the list */
-    profile_stack last;     /* the stack it was last found in */
+    struct seen last;       /* the stack it was last found in */
     profile_stack driver;   /* of its loop, in that stack, should it run one */
     bool driver_sure;
     uintptr_t interp;
@@ -59,13 +59,16 @@ struct watched {
     uint8_t last_how;       /* enum dump_how: what it was found by, ... */
     uint64_t last_ns;       /* ... and when it was last found there */
     uint64_t stands_cpu, stands_ns; /* the CPU clock that it stands at, and since when it is known to show that; 0: never seen */
-    profile_stack stood_in; /* where it stood still at the last look, if it did: ... */
+    struct seen stood_in;   /* where it stood still at the last look, if it did: ... */
     bool stood;             /* ... what it has waited since then began there */
     profile_stack waits[WAITS_KNOWN]; /* stacks in which it was seen to wait */
     uint8_t waits_next;
     uint8_t unticked;       /* periods of CPU that it used without a tick, once they were too many; until its next tick */
     bool empty;             /* no Python frame at the last look */
     bool ran_on;            /* it ran from the look before to the last one, and its CPU ticks saw it */
+    bool delay_known;       /* `gil`: ... */
+    uint64_t delay_ns;      /* ... how long it had been ready to run without a CPU when it was asked last, ... */
+    uint64_t delayed_ns;    /* ... and how long of what it waited that no stack has yet */
     uint8_t postponed;
     struct threadframe frame;
 };
@@ -280,7 +283,7 @@ static profile_stack origin_of(const struct look *look, struct watched *watched)
 /* Where unseen time goes: below the stack it was last found in. */
 static profile_stack last_of(const struct look *look, struct watched *watched)
 {
-    return watched->last != PROFILE_ROOT ? watched->last : origin_of(look, watched);
+    return watched->last.stack != PROFILE_ROOT ? watched->last.stack : origin_of(look, watched);
 }
 
 static bool is_of_interpreter(const struct look *look, const struct thread *record)
@@ -445,8 +448,10 @@ static bool is_wait(uint64_t flags)
  * or is gone. */
 static void wait_where_it_stood(const struct look *look, struct watched *watched)
 {
-    if (watched->stood)
+    if (watched->stood) {
         account_wait(&watched->account, look->book, watched->stood_in);
+        watched->delayed_ns = 0;
+    }
     watched->stood = false;
 }
 
@@ -474,13 +479,13 @@ static uint64_t period_of(const struct look *look, const struct watched *watched
 /* Seen while it ran: the stack takes what is outstanding. But a thread that has
  * just woken from a wait, or enters one, still stands in it with the GIL held,
  * and used next to nothing there: what it did before is another stack's. */
-static void run_in(const struct look *look, struct watched *watched, uint64_t cpu, profile_stack stack)
+static void run_in(const struct look *look, struct watched *watched, uint64_t cpu, struct seen seen)
 {
     uint64_t outstanding = cpu > watched->account.booked_cpu ? cpu - watched->account.booked_cpu : 0;
-    if (is_known_wait(watched, stack) && outstanding < WAITS_PERIODS * period_of(look, watched))
+    if (is_known_wait(watched, seen.stack) && outstanding < WAITS_PERIODS * period_of(look, watched))
         return;
-    loop_time(look, watched, stack, outstanding);
-    account_run(&watched->account, look->book, cpu, stack);
+    loop_time(look, watched, seen.stack, outstanding);
+    account_run(&watched->account, look->book, cpu, seen);
 }
 
 /* The copy as a stack. In it the thread's loop is found, and the stack of the task
@@ -503,18 +508,33 @@ static profile_stack intern(const struct look *look, struct watched *watched, st
     return stack;
 }
 
+static bool records(const struct look *look, enum metric metric)
+{
+    return look->book->metrics >> metric & 1;
+}
+
+/* The copy, of a thread that ran. */
+static struct seen seen_running(const struct look *look, struct watched *watched, bool holds_gil)
+{
+    struct seen seen = seen_at(intern(look, watched, look->watch->one));
+    if (holds_gil && records(look, METRIC_GIL))
+        seen.gil = SEEN_GIL_HELD;
+    return seen;
+}
+
 static void take_tick(const struct look *look, struct watched *watched, struct ring *ring)
 {
-    profile_stack stack = intern(look, watched, look->watch->one);
+    uint64_t flags = ring_flags(ring_peek(ring, 0));
+    struct seen seen = seen_running(look, watched, flags & RING_HOLDS_GIL);
     look->window->counters.ticks_due++;
     look->window->counters.ticks_taken++;
     sampled(look, look->watch->one->cut);
-    if (is_wait(ring_flags(ring_peek(ring, 0))))
+    if (is_wait(flags))
         return;
     watched->unticked = 0;
     watched->empty = false;
-    run_in(look, watched, ring_peek(ring, 1), stack);
-    watched->last = stack;
+    run_in(look, watched, ring_peek(ring, 1), seen);
+    watched->last = seen;
     watched->last_how = DUMP_TICK;
     watched->last_ns = ring_peek(ring, 2);
     watched->last_stands = false;
@@ -554,17 +574,18 @@ static void drain(const struct look *look, struct watched *watched, bool final)
 
 /* --- reading from outside --- */
 
-static void wait_in(const struct look *look, struct watched *watched, profile_stack stack)
+static void wait_in(const struct look *look, struct watched *watched, struct seen seen)
 {
-    profile_stack before = watched->stood ? watched->stood_in : stack;
+    struct seen before = watched->stood ? watched->stood_in : seen;
     int64_t waiting = watched->account.waiting_ns;
     if (waiting > 0) {
-        loop_time(look, watched, before, (uint64_t)waiting / 2);
-        loop_time(look, watched, stack, (uint64_t)waiting - (uint64_t)waiting / 2);
+        loop_time(look, watched, before.stack, (uint64_t)waiting / 2);
+        loop_time(look, watched, seen.stack, (uint64_t)waiting - (uint64_t)waiting / 2);
     }
-    account_wait_between(&watched->account, look->book, before, stack);
+    account_wait_between(&watched->account, look->book, before, seen);
     watched->stood = true;
-    watched->stood_in = stack;
+    watched->stood_in = seen;
+    watched->delayed_ns = 0;
     sampled(look, 0);
 }
 
@@ -600,11 +621,11 @@ static bool makes_progress(pid_t tid)
 /* A stack that the thread is seen in while it runs. Python code holds the GIL; C
  * code without it counts only when it really computes, so that nothing is booked
  * on a wait that it is about to enter. torn: no two passes were equal. */
-static bool see_running(const struct look *look, const struct watched *watched, bool *torn)
+static bool see_running(const struct look *look, const struct watched *watched, bool *torn, bool *holds_gil)
 {
     const struct py_target *target = look->watch->options.target;
     struct watch *watch = look->watch;
-    bool held = states_holds_gil(target, watched->tstate);
+    bool held = *holds_gil = states_holds_gil(target, watched->tstate);
     if (!capture_twice(look, watched))
         return false;
     *torn = false;
@@ -617,13 +638,13 @@ static bool see_running(const struct look *look, const struct watched *watched, 
 /* A thread that runs now and has no ticks to speak for it. */
 static void run_from_outside(const struct look *look, struct watched *watched)
 {
-    bool torn = true;
+    bool torn = true, held;
     uint64_t cpu;
     for (int i = 0; i < OUTSIDE_TRIES && torn; i++) {
-        if (!see_running(look, watched, &torn) || !stacks_resolve(look->stacks, look->watch->one) ||
+        if (!see_running(look, watched, &torn, &held) || !stacks_resolve(look->stacks, look->watch->one) ||
             !clock_thread(watched->record->tid, &cpu))
             continue;
-        watched->last = intern(look, watched, look->watch->one);
+        watched->last = seen_running(look, watched, held);
         watched->last_how = DUMP_LAST;
         watched->last_ns = clock_now();
         watched->last_stands = false;
@@ -670,15 +691,19 @@ static uint64_t kind_of(const struct look *look, profile_stack stack)
 }
 
 /* As others have it in common, whatever they are called. */
-static profile_stack without_name(const struct look *look, profile_stack stack)
+static struct seen without_name(const struct look *look, struct seen seen)
 {
-    return look->watch->frames ? stacks_move(look->stacks, stack, PROFILE_ROOT) : stack;
+    if (look->watch->frames)
+        seen.stack = stacks_move(look->stacks, seen.stack, PROFILE_ROOT);
+    return seen;
 }
 
-static profile_stack with_name(const struct look *look, struct watched *watched, profile_stack stack)
+static struct seen with_name(const struct look *look, struct watched *watched, struct seen seen)
 {
     profile_stack marker = marker_of(look, watched);
-    return marker != PROFILE_ROOT && stack != PROFILE_ROOT ? stacks_move(look->stacks, stack, marker) : stack;
+    if (marker != PROFILE_ROOT && seen.stack != PROFILE_ROOT)
+        seen.stack = stacks_move(look->stacks, seen.stack, marker);
+    return seen;
 }
 
 /* Where it was seen, with all that it used, says where others were; who was not seen, was
@@ -688,9 +713,9 @@ static void join_crowd(const struct look *look, struct watched *watched)
     struct account *account = &watched->account;
     uint64_t rest = account_outstanding(account);
     for (uint32_t i = 0; i < account->tallies; i++)
-        crowd_add(&look->watch->crowd, without_name(look, account->tally[i].stack), kind_of(look, account->tally[i].stack), account->tally[i].times, account->tally[i].ns);
-    profile_stack chosen = account->tallies || !rest ? PROFILE_ROOT : crowd_place(&look->watch->crowd, kind_of(look, watched->last), rest);
-    if (chosen != PROFILE_ROOT)
+        crowd_add(&look->watch->crowd, without_name(look, account->tally[i].seen), kind_of(look, account->tally[i].seen.stack), account->tally[i].times, account->tally[i].ns);
+    struct seen chosen = account->tallies || !rest ? seen_at(PROFILE_ROOT) : crowd_place(&look->watch->crowd, kind_of(look, watched->last.stack), rest);
+    if (chosen.stack != PROFILE_ROOT)
         account_give(account, look->book, with_name(look, watched, chosen));
 }
 
@@ -731,10 +756,52 @@ static void note_standing(struct watched *watched, uint64_t cpu)
     watched->stands_ns = watched->account.looked_ns;
 }
 
+/* Of a thread that stands still. Who holds the GIL keeps it meanwhile; who wants it waits at a
+ * lock of it, as the kernel says. */
+static enum seen_gil gil_of(const struct look *look, const struct watched *watched)
+{
+    const struct py_target *target = look->watch->options.target;
+    uintptr_t futex;
+    if (!records(look, METRIC_GIL))
+        return SEEN_GIL_NEITHER;
+    if (states_holds_gil(target, watched->tstate))
+        return SEEN_GIL_HELD;
+    if (states_gil_is_free(target, watched->tstate))
+        return SEEN_GIL_NEITHER;
+    if (task_futex(watched->record->tid, &futex))
+        return states_is_gil_wait(target, watched->tstate, futex) ? SEEN_GIL_WANTED : SEEN_GIL_NEITHER;
+    return task_is_runnable(watched->record->tid) ? SEEN_GIL_UNKNOWN : SEEN_GIL_NEITHER;
+}
+
+static void note_delay(struct watched *watched)
+{
+    uint64_t before = watched->delay_ns;
+    bool known = watched->delay_known;
+    watched->delay_known = task_run_delay(watched->record->tid, &watched->delay_ns);
+    if (known && watched->delay_known && watched->delay_ns > before)
+        watched->delayed_ns += watched->delay_ns - before;
+}
+
+/* A thread that wants to run and has the GIL was most likely preempted by us. What it waited
+ * before that may have been for the GIL or for anything: only what it was without a CPU is taken
+ * to have been as it is now. */
+static void stand_preempted(const struct look *look, struct watched *watched, struct seen seen)
+{
+    account_wait_part(&watched->account, look->book, watched->delayed_ns, seen);
+    watched->delayed_ns = 0;
+    wait_where_it_stood(look, watched);
+    watched->last_stands = false;
+    sampled(look, 0);
+}
+
 static void read_stack(const struct look *look, struct watched *watched, uint64_t cpu)
 {
     uint64_t after;
     bool equal = capture_twice(look, watched);
+    enum seen_gil gil = equal ? gil_of(look, watched) : SEEN_GIL_NEITHER;
+    if (records(look, METRIC_GIL))
+        note_delay(watched);
+    bool preempted = gil == SEEN_GIL_HELD && task_is_runnable(watched->record->tid);
     if (!clock_thread(watched->record->tid, &after))
         return;
     if (after != cpu) {
@@ -757,9 +824,9 @@ static void read_stack(const struct look *look, struct watched *watched, uint64_
     if (!stacks_resolve(look->stacks, look->watch->one) && (!clock_thread(watched->record->tid, &after) || after != cpu))
         return;
     watched->empty = false;
-    watched->last = intern(look, watched, look->watch->one);
+    watched->last = (struct seen){.stack = intern(look, watched, look->watch->one), .gil = gil};
     if (states_gil_is_free(look->watch->options.target, watched->tstate))
-        know_wait(watched, watched->last);
+        know_wait(watched, watched->last.stack);
     else if (is_unticked(look, watched, UNTICKED_PERIODS) && is_preempted(look, watched))
         run_in(look, watched, cpu, watched->last);
     note_standing(watched, cpu);
@@ -767,7 +834,10 @@ static void read_stack(const struct look *look, struct watched *watched, uint64_
     watched->last_stands = look->watch->options.clock_precise && !look->watch->one->chosen; /* by lot: another one next time */
     if (look->watch->one->cut)
         look->window->counters.limits[LIMIT_depth]++;
-    wait_in(look, watched, watched->last);
+    if (preempted)
+        stand_preempted(look, watched, watched->last);
+    else
+        wait_in(look, watched, watched->last);
 }
 
 /* Whether it did nothing but run since the look before, by these readings of its clocks. */
@@ -792,7 +862,7 @@ static bool look_at(const struct look *look, struct watched *watched)
         /* A whole tick without a wake-up: one that waits for the GIL looks around
          * every switch interval. */
         if (!states_holds_gil(look->watch->options.target, watched->tstate))
-            know_wait(watched, watched->last);
+            know_wait(watched, watched->last.stack);
         note_standing(watched, cpu);
         wait_in(look, watched, watched->last);
     } else if (look->watch->reading) {
@@ -1247,10 +1317,10 @@ static bool dump_standing(const struct look *look, struct watched *watched, stru
 static void dump_running(const struct watched *watched, struct dump *dump, struct dump_thread *entry)
 {
     entry->state = DUMP_RUNNING;
-    entry->stack = watched->last;
-    entry->how = watched->last == PROFILE_ROOT ? DUMP_UNKNOWN : watched->last_how;
-    dump->blind += watched->last == PROFILE_ROOT && !watched->empty;
-    if (watched->last != PROFILE_ROOT)
+    entry->stack = watched->last.stack;
+    entry->how = watched->last.stack == PROFILE_ROOT ? DUMP_UNKNOWN : watched->last_how;
+    dump->blind += watched->last.stack == PROFILE_ROOT && !watched->empty;
+    if (watched->last.stack != PROFILE_ROOT)
         entry->age_ns = clock_now() - watched->last_ns;
 }
 
@@ -1345,7 +1415,8 @@ void watch_forget_stacks(struct watch *watch)
     crowd_clear(&watch->crowd);
     for (uint32_t i = 0; i < watch->draw.count; i++) {
         struct watched *watched = watch->by_record[watch->draw.order[i]];
-        watched->last = watched->stood_in = watched->driver = PROFILE_ROOT;
+        watched->last = watched->stood_in = seen_at(PROFILE_ROOT);
+        watched->driver = PROFILE_ROOT;
         watched->last_stands = watched->stood = false;
         memset(watched->waits, 0, sizeof watched->waits);
     }

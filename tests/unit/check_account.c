@@ -79,7 +79,7 @@ START_TEST(a_tick_takes_what_is_outstanding_up_to_it)
 {
     account_look(&account, OPENED_NS + 1000, OPENED_CPU + 900);
     ck_assert_uint_eq(account_outstanding(&account), 900);
-    account_run(&account, &book, OPENED_CPU + 400, working[0]);
+    account_run(&account, &book, OPENED_CPU + 400, seen_at(working[0]));
     ck_assert_uint_eq(cpu_of(working[0]), 400);
     ck_assert_uint_eq(wall_of(working[0]), 400);
     ck_assert_uint_eq(account_outstanding(&account), 500);
@@ -88,9 +88,9 @@ END_TEST
 
 START_TEST(an_older_tick_takes_nothing)
 {
-    account_run(&account, &book, OPENED_CPU + 400, working[0]);
-    account_run(&account, &book, OPENED_CPU + 400, working[1]);
-    account_run(&account, &book, OPENED_CPU + 399, working[1]);
+    account_run(&account, &book, OPENED_CPU + 400, seen_at(working[0]));
+    account_run(&account, &book, OPENED_CPU + 400, seen_at(working[1]));
+    account_run(&account, &book, OPENED_CPU + 399, seen_at(working[1]));
     ck_assert_uint_eq(cpu_of(working[1]), 0);
     ck_assert_uint_eq(cpu_total(), 400);
 }
@@ -98,7 +98,7 @@ END_TEST
 
 START_TEST(a_tick_may_be_newer_than_the_look)
 {
-    account_run(&account, &book, OPENED_CPU + 400, working[0]);
+    account_run(&account, &book, OPENED_CPU + 400, seen_at(working[0]));
     ck_assert_uint_eq(account_outstanding(&account), 0);
     account_look(&account, OPENED_NS + 1000, OPENED_CPU + 300);
     ck_assert_uint_eq(account_outstanding(&account), 0);
@@ -112,8 +112,8 @@ END_TEST
 START_TEST(waiting_goes_to_wall_only)
 {
     account_look(&account, OPENED_NS + 1000, OPENED_CPU + 100);
-    account_wait(&account, &book, waiting[0]);
-    account_wait(&account, &book, waiting[1]);
+    account_wait(&account, &book, seen_at(waiting[0]));
+    account_wait(&account, &book, seen_at(waiting[1]));
     ck_assert_uint_eq(wall_of(waiting[0]), 900);
     ck_assert_uint_eq(cpu_of(waiting[0]), 0);
     ck_assert_uint_eq(wall_of(waiting[1]), 0);
@@ -123,12 +123,12 @@ END_TEST
 START_TEST(a_wait_that_was_left_for_another_is_shared)
 {
     account_look(&account, OPENED_NS + 1000, OPENED_CPU + 99);
-    account_wait_between(&account, &book, waiting[0], waiting[1]);
+    account_wait_between(&account, &book, seen_at(waiting[0]), seen_at(waiting[1]));
     ck_assert_uint_eq(wall_of(waiting[0]), 450);
     ck_assert_uint_eq(wall_of(waiting[1]), 451);
     ck_assert_int_eq(account.waiting_ns, 0);
     account_look(&account, OPENED_NS + 1010, OPENED_CPU + 129);
-    account_wait_between(&account, &book, waiting[0], waiting[1]);
+    account_wait_between(&account, &book, seen_at(waiting[0]), seen_at(waiting[1]));
     ck_assert_int_eq(account.waiting_ns, -20);
     ck_assert_uint_eq(wall_total(), 901);
 }
@@ -149,11 +149,11 @@ START_TEST(noise_of_the_clocks_is_carried_over)
 {
     account_look(&account, OPENED_NS + 100, OPENED_CPU + 130);
     ck_assert_int_eq(account.waiting_ns, -30);
-    account_wait(&account, &book, waiting[0]);
+    account_wait(&account, &book, seen_at(waiting[0]));
     account_settle(&account, &book, working[0]);
     ck_assert_int_eq(account.waiting_ns, -30);
     account_look(&account, OPENED_NS + 200, OPENED_CPU + 130);
-    account_wait(&account, &book, waiting[0]);
+    account_wait(&account, &book, seen_at(waiting[0]));
     ck_assert_uint_eq(wall_of(waiting[0]), 70);
 }
 END_TEST
@@ -162,7 +162,7 @@ END_TEST
 START_TEST(a_rest_in_mid_life_is_known_after_it)
 {
     account_look(&account, OPENED_NS + 1000, OPENED_CPU + 400);
-    account_run(&account, &book, OPENED_CPU + 100, working[0]);
+    account_run(&account, &book, OPENED_CPU + 100, seen_at(working[0]));
     account_settle_rest(&account, &book, waiting[0]);
     ck_assert_uint_eq(account.tallies, 1);
     ck_assert_uint_eq(account.tally[0].ns, 400);
@@ -178,7 +178,7 @@ START_TEST(what_is_not_recorded_is_not_booked)
 {
     book.metrics = 1u << METRIC_CPU;
     account_look(&account, OPENED_NS + 1000, OPENED_CPU + 100);
-    account_run(&account, &book, OPENED_CPU + 50, working[0]);
+    account_run(&account, &book, OPENED_CPU + 50, seen_at(working[0]));
     account_settle(&account, &book, working[0]);
     ck_assert_uint_eq(cpu_total(), 100);
     ck_assert_uint_eq(wall_total(), 0);
@@ -189,8 +189,8 @@ END_TEST
 
 START_TEST(a_rest_is_spread_by_weight)
 {
-    account_run(&account, &book, OPENED_CPU + 300, working[0]);
-    account_run(&account, &book, OPENED_CPU + 400, working[1]);
+    account_run(&account, &book, OPENED_CPU + 300, seen_at(working[0]));
+    account_run(&account, &book, OPENED_CPU + 400, seen_at(working[1]));
     account_look(&account, OPENED_NS + 1000, OPENED_CPU + 440);
     account_settle(&account, &book, waiting[0]);
     ck_assert_uint_eq(cpu_of(working[0]), 330);
@@ -227,7 +227,7 @@ END_TEST
 
 START_TEST(the_ticks_of_a_window_take_no_rest_of_the_next)
 {
-    account_run(&account, &book, OPENED_CPU + 300, working[0]);
+    account_run(&account, &book, OPENED_CPU + 300, seen_at(working[0]));
     account_settle(&account, &book, working[0]);
     profile_clear(profile, false);
     account_look(&account, OPENED_NS + 1000, OPENED_CPU + 310);
@@ -250,7 +250,7 @@ END_TEST
 START_TEST(rounding_keeps_the_sum)
 {
     for (int i = 0; i < 7; i++)
-        account_run(&account, &book, account.booked_cpu + 1 + (uint64_t)i, working[i]);
+        account_run(&account, &book, account.booked_cpu + 1 + (uint64_t)i, seen_at(working[i]));
     uint64_t before = cpu_total();
     account_look(&account, OPENED_NS + 100000, account.booked_cpu + 10007);
     account_settle(&account, &book, PROFILE_ROOT);
@@ -263,8 +263,8 @@ END_TEST
 START_TEST(large_times_do_not_overflow)
 {
     const uint64_t century = 3155760000000000000u;
-    account_run(&account, &book, OPENED_CPU + century / 2, working[0]);
-    account_run(&account, &book, OPENED_CPU + century / 2 + 1, working[1]);
+    account_run(&account, &book, OPENED_CPU + century / 2, seen_at(working[0]));
+    account_run(&account, &book, OPENED_CPU + century / 2 + 1, seen_at(working[1]));
     account_look(&account, OPENED_NS + century, OPENED_CPU + century);
     account_settle(&account, &book, PROFILE_ROOT);
     ck_assert_uint_eq(cpu_total(), century);
@@ -275,10 +275,10 @@ END_TEST
 
 START_TEST(the_heaviest_stacks_stay_in_the_tally)
 {
-    account_run(&account, &book, account.booked_cpu + 100000, working[0]);
+    account_run(&account, &book, account.booked_cpu + 100000, seen_at(working[0]));
     for (int round = 0; round < 3; round++)
         for (int i = 1; i < STACKS; i++)
-            account_run(&account, &book, account.booked_cpu + 1, working[i]);
+            account_run(&account, &book, account.booked_cpu + 1, seen_at(working[i]));
     ck_assert_uint_eq(account.tallies, ACCOUNT_TALLIES);
     uint64_t before = cpu_of(working[0]);
     account_look(&account, OPENED_NS + 1000000, account.booked_cpu + 1000);
@@ -289,10 +289,10 @@ END_TEST
 
 START_TEST(a_life_between_two_looks)
 {
-    account_unseen(&book, 1000, 300, PROFILE_ROOT, working[0]);
+    account_unseen(&book, 1000, 300, seen_at(PROFILE_ROOT), working[0]);
     ck_assert_uint_eq(cpu_of(below(working[0], book.unseen_cpu)), 300);
     ck_assert_uint_eq(wall_of(below(working[0], book.unseen_wall)), 700);
-    account_unseen(&book, 10, 30, PROFILE_ROOT, PROFILE_ROOT); /* its CPU clock was ahead */
+    account_unseen(&book, 10, 30, seen_at(PROFILE_ROOT), PROFILE_ROOT); /* its CPU clock was ahead */
     ck_assert_uint_eq(wall_total(), 1030);
     ck_assert_uint_eq(book.unseen_ns, 330);
 }
@@ -317,9 +317,9 @@ START_TEST(a_twin_gets_what_wall_gets)
 {
     profile_stack runs = give_twin(working[0], 0), stands = give_twin(waiting[0], 1);
     account_look(&account, OPENED_NS + 1000, OPENED_CPU + 400);
-    account_run(&account, &book, OPENED_CPU + 300, working[0]);
-    account_run(&account, &book, OPENED_CPU + 400, working[1]); /* which has none */
-    account_wait(&account, &book, waiting[0]);
+    account_run(&account, &book, OPENED_CPU + 300, seen_at(working[0]));
+    account_run(&account, &book, OPENED_CPU + 400, seen_at(working[1])); /* which has none */
+    account_wait(&account, &book, seen_at(waiting[0]));
     ck_assert_uint_eq(task_of(runs), 300);
     ck_assert_uint_eq(task_of(stands), 600);
     ck_assert_uint_eq(profile_total_ns(profile, METRIC_TASK), 900);
@@ -333,8 +333,8 @@ END_TEST
 START_TEST(a_twin_gets_its_part_of_a_rest)
 {
     profile_stack twin = give_twin(working[0], 0);
-    account_run(&account, &book, OPENED_CPU + 300, working[0]);
-    account_run(&account, &book, OPENED_CPU + 400, working[1]);
+    account_run(&account, &book, OPENED_CPU + 300, seen_at(working[0]));
+    account_run(&account, &book, OPENED_CPU + 400, seen_at(working[1]));
     account_look(&account, OPENED_NS + 10000, OPENED_CPU + 4400);
     account_settle(&account, &book, waiting[0]);
     ck_assert_uint_eq(task_of(twin), wall_of(working[0]));
@@ -345,7 +345,7 @@ END_TEST
 
 START_TEST(unseen_cpu_goes_where_it_was_drawn)
 {
-    account_unseen(&book, 1000, 300, working[1], working[0]);
+    account_unseen(&book, 1000, 300, seen_at(working[1]), working[0]);
     ck_assert_uint_eq(cpu_of(working[1]), 300);
     ck_assert_uint_eq(wall_of(working[1]), 300);
     ck_assert_uint_eq(wall_of(below(working[0], book.unseen_wall)), 700);
@@ -357,7 +357,7 @@ END_TEST
 START_TEST(what_is_outstanding_is_given_once)
 {
     account_look(&account, OPENED_NS + 1000, OPENED_CPU + 40);
-    account_give(&account, &book, working[1]);
+    account_give(&account, &book, seen_at(working[1]));
     ck_assert_uint_eq(cpu_of(working[1]), 40);
     ck_assert_uint_eq(account_outstanding(&account), 0);
     account_settle(&account, &book, waiting[3]);
@@ -373,7 +373,7 @@ START_TEST(unseen_time_is_no_tasks)
     give_twin(waiting[0], 0);
     account_look(&account, OPENED_NS + 1000, OPENED_CPU + 40);
     account_settle(&account, &book, waiting[0]);
-    account_unseen(&book, 1000, 300, PROFILE_ROOT, waiting[0]);
+    account_unseen(&book, 1000, 300, seen_at(PROFILE_ROOT), waiting[0]);
     ck_assert_uint_eq(profile_total_ns(profile, METRIC_TASK), 0);
 }
 END_TEST
@@ -382,10 +382,10 @@ START_TEST(a_twin_gets_nothing_that_is_not_recorded)
 {
     give_twin(working[0], 0);
     book.metrics = 1u << METRIC_CPU | 1u << METRIC_WALL;
-    account_run(&account, &book, OPENED_CPU + 300, working[0]);
+    account_run(&account, &book, OPENED_CPU + 300, seen_at(working[0]));
     ck_assert_uint_eq(profile_total_ns(profile, METRIC_TASK), 0);
     book.metrics = 1u << METRIC_TASK;
-    account_run(&account, &book, OPENED_CPU + 500, working[0]);
+    account_run(&account, &book, OPENED_CPU + 500, seen_at(working[0]));
     ck_assert_uint_eq(profile_total_ns(profile, METRIC_TASK), 200);
     ck_assert_uint_eq(wall_total(), 300);
 }
@@ -422,6 +422,56 @@ static void again_all_stacks(void)
     }
 }
 
+/* The same stack with the GIL and without it: the rest is shared out as it was seen. */
+START_TEST(time_with_the_gil_goes_to_gil)
+{
+    struct seen held = {.stack = working[0], .gil = SEEN_GIL_HELD}, released = seen_at(working[0]);
+    book.metrics |= 1u << METRIC_GIL;
+    account_run(&account, &book, OPENED_CPU + 300, held);
+    account_run(&account, &book, OPENED_CPU + 400, released);
+    ck_assert_uint_eq(account.tallies, 2);
+    ck_assert_uint_eq(profile_get_ns(profile, working[0], METRIC_GIL), 300);
+    account_look(&account, OPENED_NS + 1000, OPENED_CPU + 440);
+    account_settle(&account, &book, waiting[0]); /* 40 of CPU and 560 of waiting, 3 to 1 */
+    ck_assert_uint_eq(cpu_of(working[0]), 440);
+    ck_assert_uint_eq(wall_of(working[0]), 1000);
+    ck_assert_uint_eq(profile_get_ns(profile, working[0], METRIC_GIL), 300 + 30 + 420);
+    ck_assert_uint_eq(book.gil_wait_ns, 0);
+    ck_assert_uint_eq(book.gil_wall_ns, 1000);
+}
+END_TEST
+
+START_TEST(waiting_for_the_gil_is_added_up)
+{
+    struct seen wanted = {.stack = waiting[0], .gil = SEEN_GIL_WANTED}, held = {.stack = waiting[1], .gil = SEEN_GIL_HELD};
+    book.metrics |= 1u << METRIC_GIL;
+    account_look(&account, OPENED_NS + 1000, OPENED_CPU);
+    account_wait_between(&account, &book, wanted, held);
+    ck_assert_uint_eq(book.gil_wait_ns, 500);
+    ck_assert_uint_eq(profile_get_ns(profile, waiting[1], METRIC_GIL), 500);
+    ck_assert_uint_eq(profile_total_ns(profile, METRIC_GIL), 500);
+    ck_assert_uint_eq(wall_total(), 1000);
+    account_look(&account, OPENED_NS + 1300, OPENED_CPU);
+    account_wait_part(&account, &book, 100, (struct seen){.stack = waiting[2], .gil = SEEN_GIL_UNKNOWN});
+    ck_assert_uint_eq(book.gil_unknown_ns, 100);
+    ck_assert_uint_eq(wall_of(waiting[2]), 100);
+    account_wait_part(&account, &book, 1000, held); /* there are 200 left */
+    ck_assert_uint_eq(profile_total_ns(profile, METRIC_GIL), 700);
+    ck_assert_uint_eq(book.gil_wall_ns, 1300);
+}
+END_TEST
+
+/* Nobody knows. */
+START_TEST(unseen_time_is_in_no_gil)
+{
+    book.metrics |= 1u << METRIC_GIL;
+    account_unseen(&book, 1000, 300, seen_at(PROFILE_ROOT), working[0]);
+    ck_assert_uint_eq(profile_total_ns(profile, METRIC_GIL), 0);
+    ck_assert_uint_eq(book.gil_wait_ns, 0);
+    ck_assert_uint_eq(book.gil_wall_ns, 1000);
+}
+END_TEST
+
 START_TEST(the_laws_hold_in_any_order)
 {
     uint64_t now = OPENED_NS, cpu = OPENED_CPU, carried_cpu = 0, carried_wall = 0;
@@ -439,11 +489,11 @@ START_TEST(the_laws_hold_in_any_order)
         case 2:
         case 3:
             last = working[draw(draw(8) ? 6 : STACKS)];
-            account_run(&account, &book, cpu - draw(5000), last);
+            account_run(&account, &book, cpu - draw(5000), seen_at(last));
             break;
         case 4:
             last = waiting[draw(6)];
-            account_wait(&account, &book, last);
+            account_wait(&account, &book, seen_at(last));
             break;
         default:
             if (draw(8))
@@ -473,6 +523,7 @@ Suite *suite_account(void)
         unseen_is_not_stacked_on_itself, the_ticks_of_a_window_take_no_rest_of_the_next, settling_twice_books_once,
         rounding_keeps_the_sum, large_times_do_not_overflow, the_heaviest_stacks_stay_in_the_tally, a_life_between_two_looks,
         a_twin_gets_what_wall_gets, a_twin_gets_its_part_of_a_rest, unseen_cpu_goes_where_it_was_drawn, what_is_outstanding_is_given_once, unseen_time_is_no_tasks, a_twin_gets_nothing_that_is_not_recorded,
+        time_with_the_gil_goes_to_gil, waiting_for_the_gil_is_added_up, unseen_time_is_in_no_gil,
     };
     Suite *suite = suite_create("account");
     TCase *core = tcase_create("core");

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * seen: where a thread was found, and what else is true of it there.
+ *
+ * The stack has its `cpu` and `wall`; the rest says what of that goes to other
+ * metrics as well. Two findings with the same stack are different ones where the
+ * rest differs: time that is spread over what was seen keeps it apart.
+ *
+ * Plain data. Runs in: [sampler].
+ */
+#ifndef APROF_SAMPLER_SEEN_H
+#define APROF_SAMPLER_SEEN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sampler/profile.h"
+
+/* The thread and its interpreter's GIL. NEITHER also where nobody asked. UNKNOWN: it stood still
+ * without the GIL, which another had, for want of a CPU: in C code, or on its way to the GIL. */
+enum seen_gil { SEEN_GIL_NEITHER, SEEN_GIL_HELD, SEEN_GIL_WANTED, SEEN_GIL_UNKNOWN };
+
+struct seen {
+    profile_stack stack;
+    uint8_t gil; /* enum seen_gil */
+};
+
+/* On this stack, of which nothing else is known. */
+static inline struct seen seen_at(profile_stack stack)
+{
+    return (struct seen){.stack = stack};
+}
+
+static inline bool seen_is_same(struct seen a, struct seen b)
+{
+    return a.stack == b.stack && a.gil == b.gil;
+}
+
+#endif
