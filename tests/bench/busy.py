@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
 """busy: does a fixed kind of work for SECONDS and prints rounds a wall second, rounds a CPU second.
 
-    busy.py calls|asyncio|waiting|idle SECONDS
+    busy.py calls|threads|asyncio|waiting|idle SECONDS
 
+threads: four of them want the GIL all the time.
 waiting: as asyncio, beside 10,000 tasks of four coroutines that wait all the time.
 """
 import asyncio
+import concurrent.futures
 import sys
 import time
 
@@ -24,6 +26,11 @@ def calls(end):
         fib(14)
         rounds += 1
     return rounds
+
+
+def threads(end):
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        return sum(pool.map(calls, [end] * 4))
 
 
 async def step(n):
@@ -56,7 +63,7 @@ def work(kind, seconds):
     if kind == "idle":
         time.sleep(seconds)
     else:
-        rounds = calls(wall + seconds)
+        rounds = (threads if kind == "threads" else calls)(wall + seconds)
     return rounds / (time.monotonic() - wall), rounds / (time.thread_time() - cpu)
 
 

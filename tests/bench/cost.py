@@ -96,9 +96,9 @@ def throughput(python, kind, pairs, other, label):
         kind, python.label, label, *wall, *cpu, pairs), flush=True)
 
 
-def own_shares(python, kind, seconds):
+def own_shares(python, kind, seconds, settings=None):
     """(% of the sampler, % of the handlers) of the process's CPU, or of a core; and the process."""
-    result = h.run([BUSY, kind, "%g" % seconds], "share", python=python, timeout=seconds + 60)
+    result = h.run([BUSY, kind, "%g" % seconds], "share", python=python, timeout=seconds + 60, settings=settings)
     process = h.Spool(result.spool).one()
     sampler, handler = process.counter("sampler_cpu_us"), process.counter("handler_us")
     whole = sum(m["end_us"] - m["start_us"] for m in process.metas())

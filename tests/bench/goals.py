@@ -27,6 +27,7 @@ PYTHONS = ("3.11.2", "3.13", "3.14", "3.15")
 BIRTHS = os.path.join(births.ROOT, "build", "births_live.so")
 WAITING = 5000
 BOUND = 0.98
+GIL = {"APROF_METRICS": "cpu,wall,task,gil"}
 
 # limit: for a Python. measure: (python, options) -> values. lower: the lower end counts, and is to be above. once: what no Python changes
 Goal = collections.namedtuple("Goal", "what unit limit measure command lower once", defaults=(False, False))
@@ -42,10 +43,10 @@ def start_of_python(python, options):
     return cost.start_differences(python.words + ["-c", "pass"], 2 * options.pairs)[0]
 
 
-def own(kind):
+def own(kind, settings=None):
     """Of the sampler and the handlers, the start included."""
     def measure(python, options):
-        return [sum(cost.own_shares(python, kind, options.seconds)[:2]) for _ in range(3)]
+        return [sum(cost.own_shares(python, kind, options.seconds, settings)[:2]) for _ in range(3)]
     return measure
 
 
@@ -103,6 +104,8 @@ GOALS = [
     Goal("start and end of Python", "ms", 2, start_of_python, "cost.py --starts 500 --python {0}"),
     Goal("memory of its own, small service", "MiB", 4, memory, "cost.py --python {0}"),
     Goal("CPU, busy program", "% of its CPU", 0.5, own("calls"), "cost.py --python {0}"),
+    Goal("CPU, four threads that want the GIL", "% of its CPU", 1, own("threads"), "goals.py --only GIL --python {0}"),
+    Goal("... with the metric gil (GIL)", "% of its CPU", 1, own("threads", GIL), "goals.py --only GIL --python {0}"),
     Goal("CPU, busy with 10,000 waiting tasks", "% of its CPU", 1, own("waiting"), "cost.py --python {0}"),
     Goal("... task ticks a second", "", 10, rounds_a_second, "cost.py --python {0}", lower=True),
     Goal("... ticks missed", "%", 0.5, missed, "cost.py --python {0}"),
