@@ -3,6 +3,7 @@
  * A window is sealed in this order: its successor is opened, its sealed files are
  * renamed, the metadata last, then its live files go. So where its sealed metadata
  * stands, its sealed stacks are whole; where it does not, its live ones still are.
+ * What a dead process left open is as good as sealed.
  */
 #include "output/follow.h"
 
@@ -20,6 +21,8 @@
 #include "output/frames.h"
 #include "output/kind.h"
 #include "output/life.h"
+#include "output/listing.h"
+#include "output/names.h"
 #include "output/tool.h"
 
 #define FUNCTIONS_MOST 200000u
@@ -27,7 +30,6 @@
 #define METADATA_MOST (8u << 20)
 #define WINDOWS_MOST 1000u     /* of one process between two looks */
 #define METRICS_MOST 32u
-#define PROCESSES_MOST 2000u   /* that are known, ended ones included */
 
 struct counts {
     uint64_t self, total;
@@ -43,7 +45,9 @@ struct sums {
 struct followed {
     struct follow_process shown;
     uint64_t next;    /* windows before this one are over, and in the sums or left out */
+    bool is_fresh;    /* was not known before this look */
     bool is_listed;   /* in this look */
+    bool is_dead;     /* it left live files, all in the sums */
     uint64_t newest;  /* window that has live metadata, in this look ... */
     bool has_live;    /* ... if there is one */
     json_int_t schema;
@@ -54,9 +58,12 @@ struct follow {
     char metric[SPOOL_METRIC_MAX + 1];
     bool is_chosen;
     struct spool_name process; /* the only one, if is_chosen */
-    struct followed *processes;
+    struct followed *processes;    /* by their numbers in known */
+    struct names *known;
+    struct names *left_out;        /* in this look; NULL: none */
     struct follow_process *shown;
-    size_t count, room;
+    size_t count, room, most;
+    uint64_t forgotten_us;         /* the last of those that were forgotten began then */
     struct frames *frames;
     struct sums *sums;
     size_t sums_room;
@@ -92,7 +99,10 @@ static void begin_anew(struct follow *follow)
 {
     for (size_t at = 0; at < follow->count; at++)
         free(follow->processes[at].shown.program);
+    names_free(follow->known);
+    follow->known = names_new();
     follow->count = 0;
+    follow->forgotten_us = 0;
     follow->is_anew = true;
     follow->began_us = now_us();
     sums_clear(follow);
@@ -102,6 +112,7 @@ struct follow *follow_new(const char *path, const char *metric)
 {
     struct follow *follow = tool_alloc(1, sizeof *follow);
     follow->path = tool_copy(path, strlen(path));
+    follow->most = FOLLOW_PROCESSES_MOST;
     if (metric)
         snprintf(follow->metric, sizeof follow->metric, "%s", metric);
     begin_anew(follow);
@@ -112,11 +123,18 @@ void follow_free(struct follow *follow)
 {
     begin_anew(follow);
     frames_free(follow->frames);
+    names_free(follow->known);
+    names_free(follow->left_out);
     free(follow->processes);
     free(follow->shown);
     free(follow->rows);
     free(follow->path);
     free(follow);
+}
+
+void follow_bound(struct follow *follow, size_t processes)
+{
+    follow->most = processes;
 }
 
 void follow_choose_metric(struct follow *follow, const char *metric)
@@ -135,17 +153,66 @@ void follow_choose_process(struct follow *follow, const struct spool_name *proce
 
 /* ---- what is there ---- */
 
-static bool is_same(const struct spool_name *one, const struct spool_name *other)
+/* What names a process, whatever the window. Returns its length. */
+static size_t key_of(const struct spool_name *name, char key[sizeof name->host + 2 * sizeof(uint64_t)])
 {
-    return one->pid == other->pid && one->start_us == other->start_us && !strcmp(one->host, other->host);
+    size_t length = strlen(name->host);
+    memcpy(key, &name->pid, sizeof name->pid);
+    memcpy(key + sizeof name->pid, &name->start_us, sizeof name->start_us);
+    memcpy(key + 2 * sizeof(uint64_t), name->host, length);
+    return 2 * sizeof(uint64_t) + length;
 }
 
 static struct followed *process_find(const struct follow *follow, const struct spool_name *name)
 {
-    for (size_t at = 0; at < follow->count; at++)
-        if (is_same(&follow->processes[at].shown.name, name))
-            return &follow->processes[at];
-    return NULL;
+    char key[sizeof name->host + 2 * sizeof(uint64_t)];
+    uint32_t number = names_find(follow->known, key, key_of(name, key));
+    return number == NAMES_NONE ? NULL : &follow->processes[number];
+}
+
+static void process_leave_out(struct follow *follow, const struct spool_name *name)
+{
+    char key[sizeof name->host + 2 * sizeof(uint64_t)];
+    if (!follow->left_out)
+        follow->left_out = names_new();
+    names_add(follow->left_out, key, key_of(name, key));
+}
+
+/* False: it is left out. */
+static bool process_make(struct follow *follow, const struct spool_name *name, uint64_t next)
+{
+    char key[sizeof name->host + 2 * sizeof(uint64_t)];
+    if (follow->count >= follow->most) {
+        process_leave_out(follow, name);
+        return false;
+    }
+    follow->processes = tool_grow(follow->processes, follow->count, &follow->room, sizeof *follow->processes);
+    follow->processes[follow->count++] = (struct followed){ .shown = { .name = *name, .program = tool_copy("", 0), .lives = true }, .next = next, .is_fresh = true };
+    names_add(follow->known, key, key_of(name, key));
+    return true;
+}
+
+/* Those of which nothing lives and nothing open is left. Their sealed windows may still
+ * lie there: whoever began as early as they did is not new any more. */
+static void ended_forget(struct follow *follow)
+{
+    struct followed *processes = follow->processes;
+    size_t count = follow->count;
+    names_free(follow->known);
+    follow->known = names_new();
+    follow->count = 0;
+    for (size_t at = 0; at < count; at++) {
+        char key[sizeof processes->shown.name.host + 2 * sizeof(uint64_t)];
+        struct followed *process = &processes[at];
+        if (process->has_live || process->shown.lives) {
+            processes[follow->count++] = *process;
+            names_add(follow->known, key, key_of(&process->shown.name, key));
+            continue;
+        }
+        if (process->shown.name.start_us > follow->forgotten_us)
+            follow->forgotten_us = process->shown.name.start_us;
+        free(process->shown.program);
+    }
 }
 
 static void metric_note(struct follow *follow, const char *metric)
@@ -163,18 +230,16 @@ static void metric_note(struct follow *follow, const char *metric)
 /* One that began after us is followed from its first window on, the others from the one that is open. */
 static void process_note(struct follow *follow, const struct spool_name *name)
 {
+    bool is_new = name->start_us >= follow->began_us && name->start_us > follow->forgotten_us;
     struct followed *process = process_find(follow, name);
-    bool is_new = name->start_us >= follow->began_us;
     if (!process && name->state != SPOOL_LIVE && !is_new)
         return;
-    if (!process) {
-        follow->processes = tool_grow(follow->processes, follow->count, &follow->room, sizeof *follow->processes);
-        process = &follow->processes[follow->count++];
-        *process = (struct followed){ .shown = { .name = *name, .program = tool_copy("", 0), .lives = true }, .next = is_new ? 0 : name->seq };
-    }
+    if (!process && !process_make(follow, name, is_new ? 0 : name->seq))
+        return;
+    process = process ? process : &follow->processes[follow->count - 1];
     if (!process->is_listed || name->seq > process->newest)
         process->newest = name->seq;
-    if (name->state == SPOOL_LIVE && !is_new && !process->has_live && process->next > name->seq && follow->is_anew)
+    if (name->state == SPOOL_LIVE && process->is_fresh && process->next > name->seq)
         process->next = name->seq;
     process->has_live |= name->state == SPOOL_LIVE;
     process->is_listed = true;
@@ -183,7 +248,7 @@ static void process_note(struct follow *follow, const struct spool_name *name)
 static void name_note(struct follow *follow, const char *text)
 {
     struct spool_name name;
-    if (!spool_name_parse(text, &name) || name.state == SPOOL_TEMPORARY || (follow->is_chosen && !is_same(&name, &follow->process)))
+    if (!spool_name_parse(text, &name) || name.state == SPOOL_TEMPORARY || (follow->is_chosen && listing_compare(&name, &follow->process)))
         return;
     if (!name.metric[0])
         process_note(follow, &name);
@@ -191,22 +256,12 @@ static void name_note(struct follow *follow, const char *text)
         metric_note(follow, name.metric);
 }
 
-static int by_start(const void *left, const void *right)
-{
-    const struct spool_name *one = &((const struct followed *)left)->shown.name, *other = &((const struct followed *)right)->shown.name;
-    if (one->start_us != other->start_us)
-        return one->start_us < other->start_us ? -1 : 1;
-    return one->pid < other->pid ? -1 : one->pid > other->pid;
-}
-
 static void list(struct follow *follow, DIR *directory)
 {
     for (size_t at = 0; at < follow->count; at++)
-        follow->processes[at].is_listed = follow->processes[at].has_live = false;
+        follow->processes[at].is_fresh = follow->processes[at].is_listed = follow->processes[at].has_live = false;
     for (struct dirent *entry; (entry = readdir(directory));)
         name_note(follow, entry->d_name);
-    if (follow->count)
-        qsort(follow->processes, follow->count, sizeof *follow->processes, by_start);
     if (!follow->metric[0] && follow->metrics_count)
         strcpy(follow->metric, follow->metrics[0]);
 }
@@ -292,11 +347,12 @@ enum window { WINDOW_OPEN, WINDOW_OVER, WINDOW_NONE };
 
 /* One that is over goes to the sums, unless one before it is open still (is_first
  * says). One that is sealed while we look comes at the next look. */
-static enum window read_window(struct follow *follow, const struct spool_name *owner, uint64_t seq, int directory, bool is_first)
+static enum window read_window(struct follow *follow, const struct followed *process, uint64_t seq, int directory, bool is_first)
 {
     char name[SPOOL_NAME_MAX + 1];
-    bool over = is_sealed(owner, seq, directory);
-    file_name(owner, seq, follow->metric, over ? SPOOL_SEALED : SPOOL_LIVE, name);
+    const struct spool_name *owner = &process->shown.name;
+    bool sealed = is_sealed(owner, seq, directory), over = sealed || process->is_dead;
+    file_name(owner, seq, follow->metric, sealed ? SPOOL_SEALED : SPOOL_LIVE, name);
     bool read = read_stacks(follow, directory, name, !(over && is_first));
     if (over)
         return WINDOW_OVER;
@@ -313,13 +369,12 @@ static void process_renew(struct followed *process)
 /* From the first that was not over at the look before. */
 static void read_windows(struct follow *follow, struct followed *process, int directory)
 {
-    const struct spool_name *owner = &process->shown.name;
-    uint64_t newest = owner->seq;
+    uint64_t newest = process->shown.name.seq;
     if (newest > process->next + WINDOWS_MOST)
         process->next = newest - WINDOWS_MOST;
     for (uint64_t seq = process->next; seq <= newest; seq++) {
         bool is_first = seq == process->next;
-        enum window window = read_window(follow, owner, seq, directory, is_first);
+        enum window window = read_window(follow, process, seq, directory, is_first);
         if (is_first && (window == WINDOW_OVER || (window == WINDOW_NONE && seq < newest)))
             process->next = seq + 1;
     }
@@ -347,12 +402,13 @@ static void process_describe(struct followed *process, int directory)
     if (!process->has_live)
         return;
     file_name(&shown->name, shown->name.seq, "", SPOOL_LIVE, name);
-    shown->lives = process->has_live && !spool_window_is_dead(directory, name, now_us());
+    shown->lives = !spool_window_is_dead(directory, name, now_us());
     json_t *metadata = metadata_read(directory, &shown->name);
     const char *program = json_string_value(json_object_get(metadata, "program"));
     process->schema = metadata ? json_integer_value(json_object_get(metadata, "schema")) : process->schema;
     json_int_t began = json_integer_value(json_object_get(metadata, "start_us")), until = json_integer_value(json_object_get(metadata, "end_us"));
     shown->lives = shown->lives && !life_is_gone(metadata);
+    process->is_dead = metadata && !shown->lives; /* none: it is sealed just now */
     shown->window_us = began > 0 && until > began ? (uint64_t)(until - began) : 0;
     if (program) {
         free(shown->program);
@@ -391,17 +447,29 @@ static void span_update(struct follow *follow)
     follow->is_anew = false;
 }
 
+/* A dead one that opened no other window since: there is nothing to read again. */
+static bool is_settled(const struct followed *process)
+{
+    return process->is_dead && process->shown.name.seq < process->next;
+}
+
 static void processes_look(struct follow *follow, int directory)
 {
     for (size_t at = 0; at < follow->count; at++) {
         struct followed *process = &follow->processes[at];
         process_renew(process);
-        process_describe(process, directory);
+        if (!is_settled(process))
+            process_describe(process, directory);
         if (process->schema > SPOOL_SCHEMA)
             follow->newer = process->schema;
-        else
+        else if (!is_settled(process))
             read_windows(follow, process, directory);
     }
+}
+
+static int by_start(const void *left, const void *right)
+{
+    return listing_compare(&((const struct follow_process *)left)->name, &((const struct follow_process *)right)->name);
 }
 
 static void processes_show(struct follow *follow)
@@ -410,6 +478,8 @@ static void processes_show(struct follow *follow)
     follow->shown = tool_alloc(follow->count, sizeof *follow->shown);
     for (size_t at = 0; at < follow->count; at++)
         follow->shown[at] = follow->processes[at].shown;
+    if (follow->count)
+        qsort(follow->shown, follow->count, sizeof *follow->shown, by_start);
 }
 
 int follow_look(struct follow *follow)
@@ -417,8 +487,12 @@ int follow_look(struct follow *follow)
     DIR *directory = opendir(follow->path);
     if (!directory)
         return -errno;
-    if (frames_count(follow->frames) > FUNCTIONS_MOST || follow->count > PROCESSES_MOST)
+    if (frames_count(follow->frames) > FUNCTIONS_MOST)
         begin_anew(follow);
+    if (follow->count >= follow->most)
+        ended_forget(follow);
+    names_free(follow->left_out);
+    follow->left_out = NULL;
     for (uint32_t at = 0; at < frames_count(follow->frames); at++)
         follow->sums[at].open = (struct counts){ 0 };
     follow->unread = 0;
@@ -442,6 +516,11 @@ int follow_unread(const struct follow *follow)
 int64_t follow_newer(const struct follow *follow)
 {
     return follow->newer;
+}
+
+size_t follow_left_out(const struct follow *follow)
+{
+    return follow->left_out ? names_count(follow->left_out) : 0;
 }
 
 uint64_t follow_span_us(const struct follow *follow)

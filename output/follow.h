@@ -10,7 +10,9 @@
  *
  * The first look has everything that the open windows have, as if it had come just
  * then. What is kept grows with the number of functions; beyond a bound all begins
- * anew, as it does with another metric or choice of process.
+ * anew, as it does with another metric or choice of process. Of processes a bounded
+ * number is known: those that have ended make room, and what they had stays in the
+ * sums; what is still beyond the bound is left out and counted.
  *
  * [tool] only. Nothing is printed.
  */
@@ -22,6 +24,8 @@
 #include <stdint.h>
 
 #include "output/spool_format.h"
+
+#define FOLLOW_PROCESSES_MOST 100000u /* that are known at a time: about as many killed ones as a spool of a GiB holds */
 
 struct follow_process {
     struct spool_name name; /* seq: of the window that is open, or was last */
@@ -41,6 +45,8 @@ struct follow;
 /* path is copied. metric NULL: the first that there is. */
 struct follow *follow_new(const char *path, const char *metric);
 void follow_free(struct follow *follow);
+/* Knows no more processes than that at a time. */
+void follow_bound(struct follow *follow, size_t processes);
 
 /* A look. 0 or a negative errno: the directory cannot be read; what was known stays. */
 int follow_look(struct follow *follow);
@@ -49,6 +55,8 @@ int follow_look(struct follow *follow);
 int follow_unread(const struct follow *follow);
 /* Schema of what the last look left out, since it is newer than this program; 0: nothing. */
 int64_t follow_newer(const struct follow *follow);
+/* Processes that the last look left out: it knew as many as it can. */
+size_t follow_left_out(const struct follow *follow);
 
 /* Since the look before; the first one: since the oldest open window began. */
 uint64_t follow_span_us(const struct follow *follow);

@@ -10,6 +10,7 @@
 
 #include "output/follow.h"
 #include "output/human.h"
+#include "output/listing.h"
 #include "output/screen.h"
 #include "output/tool.h"
 #include "output/top_view.h"
@@ -31,7 +32,8 @@ const char top_help[] =
     "    PATH (default: " TOOL_DEFAULT_PATH ") spend their time: the share of each function in\n"
     "    the time since the look before, by itself and with all that it called, and\n"
     "    beside it all that the open windows had and what came since. Processes may\n"
-    "    come and go. Nothing is asked of them: it reads what they write.\n"
+    "    come and go; more than 100,000 at a time are left out, and counted. Nothing\n"
+    "    is asked of them: it reads what they write.\n"
     "\n"
     "    Keys: s and t order by self and total time, a by all time or that since the\n"
     "    look before; m the next metric, p the next process, space stops, ? lists\n"
@@ -133,17 +135,21 @@ static void trouble_note(struct top *top, const char *what, const char *why)
 
 static int look_now(struct top *top)
 {
-    char schema[96];
+    char schema[96], left_out[96];
     const struct follow *follow = top->view.follow;
     int error = follow_look(top->view.follow);
     top->view.trouble = NULL;
     snprintf(schema, sizeof schema, "schema %" PRId64 ", and this aprof reads schemas up to %d", follow_newer(follow), SPOOL_SCHEMA);
+    snprintf(left_out, sizeof left_out, "%zu process%s more than the %u that can be followed", follow_left_out(follow),
+             follow_left_out(follow) == 1 ? "" : "es", FOLLOW_PROCESSES_MOST);
     if (error)
         trouble_note(top, "", strerror(-error));
     else if (follow_newer(follow))
         trouble_note(top, "has stacks of ", schema);
     else if (follow_unread(follow))
         trouble_note(top, "stacks that cannot be read: ", strerror(follow_unread(follow)));
+    else if (follow_left_out(follow))
+        trouble_note(top, "left out: ", left_out);
     return error;
 }
 
@@ -176,7 +182,7 @@ static void next_metric(struct top *top, int by)
 
 static bool is_chosen(const struct top *top, const struct spool_name *name)
 {
-    return top->view.process && top->process.pid == name->pid && top->process.start_us == name->start_us && !strcmp(top->process.host, name->host);
+    return top->view.process && !listing_compare(&top->process, name);
 }
 
 /* Place 0 is all of them. Those that live, seen with all others. */
@@ -246,7 +252,9 @@ static bool key(void *context, int pressed)
 static int show_once(struct top *top)
 {
     const struct follow_row *rows;
-    int error = look_now(top), status = top->view.trouble ? TOOL_UNREADABLE : TOOL_FINE;
+    int error = look_now(top);
+    bool is_whole = !error && !follow_newer(top->view.follow) && !follow_unread(top->view.follow);
+    int status = is_whole ? TOOL_FINE : TOOL_UNREADABLE;
     bool has_any = error >= 0 && follow_rows(top->view.follow, &rows);
     if (top->view.trouble)
         tool_complain("%s", top->trouble);

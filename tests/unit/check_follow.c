@@ -6,6 +6,7 @@
 #include "output/follow.h"
 
 #include <check.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -151,6 +152,21 @@ static void seal_and_look(struct writer *writer, bool last)
     writer->count = 0;
 }
 
+static void seal(const struct writer *writer)
+{
+    put_stacks(writer, "cpu.collapsed", writer->count, "");
+    put(path(writer, writer->seq, "json"), "{}\n");
+    unlink(path(writer, writer->seq, "cpu.collapsed.live"));
+    unlink(path(writer, writer->seq, "json.live"));
+}
+
+static unsigned long now_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (unsigned long)now.tv_sec * 1000000 + (unsigned long)now.tv_nsec / 1000;
+}
+
 START_TEST(each_step_of_a_writer)
 {
     struct writer writer = {.pid = 7, .start = 5000};
@@ -210,9 +226,7 @@ START_TEST(processes_come_and_go)
     open_window(&old, 3);
     follow = follow_new(directory, "cpu");
     write_and_look(&old, 5);
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    young.start = (unsigned long)now.tv_sec * 1000000 + (unsigned long)now.tv_nsec / 1000;
+    young.start = now_us();
     open_window(&young, 0);
     write_more(&young, 7);
     put_stacks(&young, "cpu.collapsed", young.count, ""); /* it lived between two looks */
@@ -258,6 +272,85 @@ START_TEST(what_is_no_window)
 }
 END_TEST
 
+/* What a killed process left is read once, and then known, whatever becomes of its files. */
+START_TEST(killed_processes)
+{
+    static const struct timespec old[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+    struct writer killed = {.pid = 7, .start = 5000}, other = {.pid = 8, .start = 6000};
+    open_window(&killed, 0);
+    open_window(&other, 0);
+    follow = follow_new(directory, "cpu");
+    write_and_look(&killed, 3);
+    write_and_look(&other, 4);
+    ck_assert_int_eq(utimensat(AT_FDCWD, path(&killed, 0, "json.live"), old, 0), 0);
+    look();
+    const struct follow_process *processes;
+    ck_assert_uint_eq(follow_processes(follow, &processes), 2);
+    ck_assert(!processes[0].lives && processes[1].lives);
+    unlink(path(&killed, 0, "cpu.collapsed.live")); /* not read any more: it would have had no more */
+    write_and_look(&other, 1);
+    unlink(path(&killed, 0, "json.live"));
+    write_and_look(&other, 1);
+    killed.seq = 1; /* it was not dead after all */
+    killed.count = 0;
+    open_window(&killed, 1);
+    write_and_look(&killed, 5);
+    ck_assert_uint_eq(follow_processes(follow, &processes), 2);
+    ck_assert(processes[0].lives);
+}
+END_TEST
+
+/* Beyond the bound those that have ended make room, and what they had stays, once. */
+START_TEST(more_processes_than_can_be_known)
+{
+    struct writer writers[8], living = {.pid = 7, .start = 5000};
+    open_window(&living, 0);
+    follow = follow_new(directory, "cpu");
+    follow_bound(follow, 4);
+    write_and_look(&living, 2);
+    for (unsigned at = 0; at < 8; at++) {
+        writers[at] = (struct writer){.pid = 10 + at, .start = now_us()};
+        open_window(&writers[at], 0);
+        write_and_look(&writers[at], at + 1);
+        ck_assert_uint_eq(follow_left_out(follow), 0);
+        seal(&writers[at]);
+        look();
+    }
+    const struct follow_process *processes;
+    ck_assert_uint_le(follow_processes(follow, &processes), 4);
+    ck_assert_uint_eq(processes[0].name.pid, 7);
+    write_and_look(&living, 1);
+}
+END_TEST
+
+/* Those that live give no room: who comes then is left out, and said to be. */
+START_TEST(more_living_processes_than_can_be_known)
+{
+    struct writer writers[6];
+    follow = follow_new(directory, "cpu");
+    follow_bound(follow, 4);
+    for (unsigned at = 0; at < 4; at++) {
+        writers[at] = (struct writer){.pid = 10 + at, .start = 5000 + at};
+        open_window(&writers[at], 0);
+        write_and_look(&writers[at], 3);
+    }
+    for (unsigned at = 4; at < 6; at++) {
+        writers[at] = (struct writer){.pid = 10 + at, .start = 5000 + at};
+        open_window(&writers[at], 0);
+        open_window(&writers[at], 1);
+        write_more(&writers[at], 100);
+        look();
+        ck_assert_uint_eq(follow_left_out(follow), at - 3);
+    }
+    write_and_look(&writers[0], 1);
+    seal(&writers[0]);
+    look();
+    truth += 100; /* one of them has its room */
+    look();
+    ck_assert_uint_eq(follow_left_out(follow), 1);
+}
+END_TEST
+
 Suite *suite_follow(void)
 {
     Suite *suite = suite_create("follow");
@@ -267,6 +360,9 @@ Suite *suite_follow(void)
     tcase_add_test(tcase, several_windows_between_two_looks);
     tcase_add_test(tcase, processes_come_and_go);
     tcase_add_test(tcase, what_is_no_window);
+    tcase_add_test(tcase, killed_processes);
+    tcase_add_test(tcase, more_processes_than_can_be_known);
+    tcase_add_test(tcase, more_living_processes_than_can_be_known);
     suite_add_tcase(suite, tcase);
     return suite;
 }
