@@ -12,6 +12,7 @@
 #include "output/conversion.h"
 #include "output/destination.h"
 #include "output/filter.h"
+#include "output/leftout.h"
 #include "output/nothing.h"
 #include "output/progress.h"
 #include "output/tool.h"
@@ -268,6 +269,7 @@ int convert_main(int argc, char **argv)
         status = reader_failures(convert.conversion.reader) ? TOOL_UNREADABLE : TOOL_NOTHING;
     else
         status = convert_write(&convert);
+    leftout_complain(convert.conversion.reader, "");
     if (status == TOOL_NOTHING)
         nothing_explain(convert.conversion.reader, convert.metric, argc - optind, argv + optind);
     free(metrics);

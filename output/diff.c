@@ -16,6 +16,7 @@
 #include "output/diff_flame.h"
 #include "output/diff_show.h"
 #include "output/human.h"
+#include "output/leftout.h"
 #include "output/names.h"
 #include "output/nothing.h"
 #include "output/page.h"
@@ -617,6 +618,8 @@ static int diff_run(struct diff *diff, const struct options *options)
     if (!schemas_agree(diff))
         return TOOL_UNREADABLE;
     sections_read(diff, options);
+    leftout_complain(diff->sides[COMPARE_BASE].reader, "BASE: ");
+    leftout_complain(diff->sides[COMPARE_NEW].reader, "NEW: ");
     notes_find(diff);
     notes_filter(diff);
     bool few = samples_are_few(diff, options->require_samples);

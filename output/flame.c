@@ -15,6 +15,7 @@
 #include "output/filter.h"
 #include "output/human.h"
 #include "output/kind.h"
+#include "output/leftout.h"
 #include "output/nothing.h"
 #include "output/page.h"
 #include "output/progress.h"
@@ -257,6 +258,7 @@ int flame_main(int argc, char **argv)
         return status;
     }
     flame_read(&flame, argc - optind, argv + optind);
+    leftout_complain(flame.reader, "");
     status = reader_failures(flame.reader) ? TOOL_UNREADABLE : flame.metrics_count ? TOOL_FINE : TOOL_NOTHING;
     if (status == TOOL_NOTHING)
         nothing_explain(flame.reader, flame.metric, argc - optind, argv + optind);

@@ -23,6 +23,7 @@
 #include "output/collapsed.h"
 #include "output/document.h"
 #include "output/kind.h"
+#include "output/leftout.h"
 #include "output/merged.h"
 #include "output/nothing.h"
 #include "output/progress.h"
@@ -400,14 +401,6 @@ static int merge_write(struct merge *merge)
     return good ? TOOL_NOTHING : TOOL_UNREADABLE;
 }
 
-/* What report would note above its figures. */
-static void lines_complain(const struct reader *reader)
-{
-    uint64_t bad = reader_counts(reader)->lines_bad;
-    if (bad)
-        tool_complain("%" PRIu64 " line%s left out, no stack and count", bad, tool_plural(bad));
-}
-
 int merge_main(int argc, char **argv)
 {
     struct merge merge = { .directory = -1 };
@@ -420,7 +413,7 @@ int merge_main(int argc, char **argv)
     }
     merge_open(&merge, argc - optind, argv + optind);
     status = merge_write(&merge);
-    lines_complain(merge.reader);
+    leftout_complain(merge.reader, "");
     if (reader_failures(merge.reader))
         status = TOOL_UNREADABLE;
     if (status == TOOL_NOTHING)

@@ -16,6 +16,7 @@
 #include "output/filter.h"
 #include "output/human.h"
 #include "output/kind.h"
+#include "output/leftout.h"
 #include "output/nothing.h"
 #include "output/progress.h"
 #include "output/quality.h"
@@ -438,25 +439,17 @@ static void print_notes(const struct report *report)
     const struct quality *quality = report->quality;
     const struct reader_counts *counts = reader_counts(report->reader);
     struct sentence line = { .label = "note", .between = "; " };
+    char words[LEFTOUT_SIZE];
+    bool is_missed;
     if (quality->windows_by_syscall)
         sentence_add(&line, "%u window%s read by system calls", quality->windows_by_syscall, tool_plural(quality->windows_by_syscall));
     if (quality->windows_coarse_clock)
         sentence_add(&line, "thread clocks are coarse in %u window%s", quality->windows_coarse_clock,
                      tool_plural(quality->windows_coarse_clock));
-    line.style = HUMAN_WARNING; /* what was left out */
-    if (counts->lines_bad)
-        sentence_add(&line, "%" PRIu64 " line%s left out, no stack and count", counts->lines_bad, tool_plural(counts->lines_bad));
-    line.style = HUMAN_PLAIN;
-    if (counts->tails)
-        sentence_add(&line, "%" PRIu64 " file%s with an unfinished last line", counts->tails, tool_plural(counts->tails));
-    if (counts->repeated)
-        sentence_add(&line, "%" PRIu64 " file%s given twice, read once", counts->repeated, tool_plural(counts->repeated));
-    if (counts->unfinished)
-        sentence_add(&line, "%" PRIu64 " unfinished file%s left out (.tmp)", counts->unfinished, tool_plural(counts->unfinished));
-    if (counts->folders)
-        sentence_add(&line, "%" PRIu64 " folder%s not looked into (name a folder to read it)", counts->folders, tool_plural(counts->folders));
-    if (counts->gone)
-        sentence_add(&line, "%" PRIu64 " file%s removed before it was read", counts->gone, tool_plural(counts->gone));
+    for (size_t at = 0; leftout_next(counts, &at, words, &is_missed);) {
+        line.style = is_missed ? HUMAN_WARNING : HUMAN_PLAIN;
+        sentence_add(&line, "%s", words);
+    }
     sentence_end(&line);
 }
 
@@ -471,7 +464,7 @@ static void print_quality(const struct report *report)
         print_threads(quality);
         print_tasks(quality);
         print_gil(quality);
-    print_unseen(quality);
+        print_unseen(quality);
         print_limits(quality);
         print_cost(quality);
     }

@@ -309,6 +309,29 @@ def a_file_without_a_stack_is_refused():
     each_reader(check)
 
 
+def what_was_left_out_is_said(name, result, words):
+    """Where its figures are read, else as one line on stderr."""
+    if name == "report":
+        same(result.err, "", "aprof report: stderr")
+        need(re.search(r"^note .*%s$" % words, result.out, re.M), "aprof report: %s", result.out)
+    else:
+        same(result.err, "aprof: %s%s\n" % ("BASE: " if name == "diff" else "", words), "aprof %s: stderr" % name)
+
+
+@test
+def lines_that_are_none_are_left_out_and_counted():
+    folder = folder_of("holes", {"cpu": STACKS})
+    with open(spool_write(folder, "cpu", STACKS), "ab") as file:
+        file.write(b"no count\n 100\nmain (app.py:1);cut (app.py:9) 10")
+
+    def check(name):
+        result = on(name, folder)
+        same(result.status, FINE, "aprof %s: exit status" % name)
+        what_was_left_out_is_said(name, result, "2 lines left out, no stack and count; 1 file with an unfinished last line")
+        need(b"dumps" in output_of(result), "aprof %s: the others are not shown", name)
+    each_reader(check)
+
+
 @test
 def a_live_file_is_read_up_to_its_last_newline():
     folder = os.path.join(WORK, "live")
@@ -322,7 +345,8 @@ def a_live_file_is_read_up_to_its_last_newline():
             with open(sealed + ".live", "wb") as file:
                 file.write(whole[:cut])
             result = on(name, folder)
-            same((result.status, result.err), (FINE, ""), "aprof %s, cut at %d" % (name, cut))
+            same(result.status, FINE, "aprof %s, cut at %d" % (name, cut))
+            what_was_left_out_is_said(name, result, "1 file with an unfinished last line")
             need(b"dumps" in output_of(result), "aprof %s: the whole lines are not shown", name)
             need(name == "diff" or b"idle" not in output_of(result), "aprof %s: the cut line is shown", name)
     each_reader(check)
