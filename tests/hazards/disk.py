@@ -521,7 +521,7 @@ def filled(case):
 def filled_for_good(case):
     """It fills up and stays full: what was there stays whole, counts go on."""
     with mounted("tmpfs", h.fresh_folder(case.name), "size=256k") as folder:
-        steps = Steps(case, case.pythons[-2], "full", spool=os.path.join(folder, "spool"))
+        steps = Steps(case, case.pythons[-2:][0], "full", spool=os.path.join(folder, "spool"))
         if steps.work_until_spooled():
             fill(folder)
             steps.tell("new 10")

@@ -648,6 +648,19 @@ START_TEST(clocks_add_up_to_what_they_did_only_if_nobody_ran)
 }
 END_TEST
 
+/* Has the thread run for a moment, and waits until it waits again. */
+static void stir(int number)
+{
+    uint64_t before, woken = 0, after;
+    ck_assert(clock_thread(tid_of[number], &before));
+    ck_assert_int_eq(tgkill(getpid(), tid_of[number], SIGUSR1), 0);
+    do {
+        after = woken;
+        usleep(1000);
+        ck_assert(clock_thread(tid_of[number], &woken));
+    } while (woken == before || woken != after);
+}
+
 /* Until one of them runs, ticks may be left out; all of the time is booked where they stand. */
 START_TEST(while_all_stand_no_tick_is_needed)
 {
@@ -672,8 +685,7 @@ START_TEST(while_all_stand_no_tick_is_needed)
     ck_assert(watch_is_at_rest(watch));
     settle();
     ck_assert_uint_le(wall_of_number(3), ticked.after - first);
-    ck_assert_int_eq(tgkill(getpid(), tid_of[2], SIGUSR1), 0);
-    usleep(2000);
+    stir(2);
     tick();
     ck_assert(!watch_is_at_rest(watch));
     for (int i = 0; i < 3; i++)
@@ -706,8 +718,7 @@ START_TEST(no_tick_is_left_out_while_one_has_no_frame)
         tick();
     ck_assert(watch_is_at_rest(watch));
     state(0, tid_of[0], 0, 0);
-    ck_assert_int_eq(tgkill(getpid(), tid_of[0], SIGUSR1), 0);
-    usleep(2000);
+    stir(0);
     for (int i = 0; i < 4; i++) {
         tick();
         ck_assert(!watch_is_at_rest(watch));
@@ -764,7 +775,7 @@ START_TEST(of_hundreds_none_is_read_in_anothers_place)
     state(5, ANOTHER, STATE(4), function(MANY - 1, "other"));
     interpreter(STATE(MANY - 2));
     uint64_t known = wall_of_number(5);
-    ck_assert_int_eq(tgkill(getpid(), tid_of[5], SIGUSR1), 0); /* its clock moves, so it is read */
+    stir(5); /* its clock moves, so it is read */
     tick_for_all();
     settle();
     ck_assert_uint_eq(wall_of("other"), 0);
