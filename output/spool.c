@@ -351,6 +351,30 @@ static int window_seal_anew(struct spool *spool, struct profile *profile, const 
     return error < 0 || spool->lost ? error : window_seal(spool, profile, metadata, next);
 }
 
+static bool is_free(const struct spool *spool, uint64_t seq)
+{
+    struct stat status;
+    return seq >= spool->sequences && place_look(&spool->place, seq, PLACE_METADATA, SPOOL_LIVE, &status) == -ENOENT &&
+           place_look(&spool->place, seq, PLACE_METADATA, SPOOL_SEALED, &status) == -ENOENT;
+}
+
+/* A window that has no files yet, and that none follows, needs no live ones: a process of a few
+ * milliseconds would wait for them. False: it is not so simple, open it first. */
+static bool window_seal_unopened(struct spool *spool, struct profile *profile, const struct metadata *metadata)
+{
+    uint64_t seq = metadata->window + spool->shift;
+    if (spool->window.open || spool->lost || !profile_has_changes(profile) || place_open(&spool->place) < 0 || !is_free(spool, seq))
+        return false;
+    spool->remote = place_is_remote(&spool->place);
+    place_ignore(&spool->place);
+    live_clear(&spool->window, seq);
+    if (sealed_write(spool, profile, metadata) < 0)
+        return false;
+    spool->sequences = seq + 1;
+    memset(spool->trouble.limits, 0, sizeof spool->trouble.limits);
+    return true;
+}
+
 /* Not: out of reach just now, for want of descriptors or rights. */
 static bool is_gone(struct spool *spool)
 {
@@ -366,10 +390,11 @@ int spool_seal(struct spool *spool, struct profile *profile, const struct metada
         spool->lost = true;
     trouble_try_now(&spool->trouble);
     spool->next_ns = 0;
-    int flushed = spool_flush(spool, profile, metadata);
-    if (!spool->window.open || spool->lost)
+    bool sealed = next == NULL && window_seal_unopened(spool, profile, metadata);
+    int flushed = sealed ? 0 : spool_flush(spool, profile, metadata);
+    if (!sealed && (!spool->window.open || spool->lost))
         return flushed;
-    int error = window_seal(spool, profile, metadata, next);
+    int error = sealed ? 0 : window_seal(spool, profile, metadata, next);
     for (unsigned i = 0; error == -EEXIST && i < NAME_TRIES; i++) /* somebody took a name of it: all of it under the next ones */
         error = window_seal_anew(spool, profile, metadata, next);
     if (place_open(&spool->place) == 0)

@@ -108,6 +108,58 @@ START_TEST(names_taken_by_what_is_no_file_are_passed_over)
 }
 END_TEST
 
+/* A process so short that its files were not begun yet makes the sealed ones only. */
+START_TEST(what_was_never_open_is_sealed_at_once)
+{
+    for (int keep = 0; keep < 2; keep++) {
+        struct spool *spool = spool_with(42, 1 << 20, keep);
+        add("a;b", METRIC_CPU, 5);
+        add("a;c", METRIC_WALL, 6);
+        ck_assert_int_eq(seal(spool, 0, true), 0);
+        ck_assert_uint_eq(sum_of(file_name(42, 0, "cpu.collapsed"), "a;b"), 5);
+        ck_assert_uint_eq(sum_of(file_name(42, 0, "wall.collapsed"), "a;c"), 6);
+        ck_assert_uint_eq(mode_of(file_name(42, 0, "json")), 0600);
+        json_t *object = object_of(file_name(42, 0, "json"));
+        ck_assert_str_eq(json_string_value(json_object_get(object, "ended")), "exit");
+        json_decref(object);
+        ck_assert(exists(path_of(".gitignore")));
+        ck_assert_uint_eq(count_names(".live"), 0);
+        ck_assert_uint_eq(count_names(".tmp"), 0);
+        ck_assert(!spool_is_open(spool));
+        add("d", METRIC_CPU, 7); /* and if it goes on after all */
+        ck_assert_int_eq(seal(spool, 1, true), 0);
+        ck_assert_uint_eq(sum_of_all(METRIC_CPU, NULL), 12);
+        ck_assert_int_eq(seal(spool, 1, true), 0); /* nothing is left */
+        ck_assert_uint_eq(sum_of_all(METRIC_CPU, NULL), 12);
+        spool_free(spool);
+        remove_tree(directory);
+    }
+}
+END_TEST
+
+/* Where a name of it is taken it gets others. */
+START_TEST(what_was_never_open_takes_no_name_of_others)
+{
+    static const char *const taken[] = {"cpu.collapsed.tmp", "wall.collapsed.tmp", "json.tmp", "cpu.collapsed", "wall.collapsed", "json", "json.live"};
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
+        struct spool *spool = spool_with(42, 0, true);
+        add("a;b", METRIC_CPU, 5);
+        add("a;c", METRIC_WALL, 6);
+        ck_assert_int_eq(mkdir(directory, 0700), 0);
+        ck_assert_int_eq(mkdir(file_name(42, 0, taken[i]), 0700), 0);
+        ck_assert_int_eq(seal(spool, 0, true), 0);
+        ck_assert_int_eq(rmdir(file_name(42, 0, taken[i])), 0);
+        ck_assert_uint_eq(sum_of_all(METRIC_CPU, NULL), 5);
+        ck_assert_uint_eq(sum_of_all(METRIC_WALL, NULL), 6);
+        ck_assert_uint_eq(sum_of(file_name(42, 1, "cpu.collapsed"), NULL), 5);
+        ck_assert_uint_eq(count_names(".live"), 0);
+        ck_assert_uint_eq(count_names(".tmp"), 0);
+        spool_free(spool);
+        remove_tree(directory);
+    }
+}
+END_TEST
+
 Suite *suite_sealing(void)
 {
     Suite *suite = suite_create("sealing");
@@ -118,6 +170,8 @@ Suite *suite_sealing(void)
     tcase_add_test(tcase, a_hundred_thousand_stacks_are_sealed);
     tcase_add_test(tcase, a_full_heap_is_sealed_all_the_same);
     tcase_add_test(tcase, names_taken_by_what_is_no_file_are_passed_over);
+    tcase_add_test(tcase, what_was_never_open_is_sealed_at_once);
+    tcase_add_test(tcase, what_was_never_open_takes_no_name_of_others);
     suite_add_tcase(suite, tcase);
     return suite;
 }
