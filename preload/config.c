@@ -307,3 +307,33 @@ uint32_t config_tags(char *text, struct metadata_pair *pairs, uint32_t most, con
     }
     return count;
 }
+
+enum { LABEL_LONGEST = 64 };
+
+static bool is_label(const char *name)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
+    size_t length = strlen(name);
+    return length <= LABEL_LONGEST && length > 0 && strspn(name, letters) == length;
+}
+
+uint32_t config_labels(char *text, const char **names, uint32_t most, config_fault *fault, void *context)
+{
+    uint32_t count = 0;
+    while (*text) {
+        size_t length = strcspn(text, ",");
+        char *next = text + length + (text[length] != '\0');
+        text[length] = '\0';
+        if (length && count < most && is_label(text)) {
+            names[count++] = text;
+        } else if (length) {
+            char line[160], shown[64];
+            say_value(shown, sizeof shown, text);
+            log_format(line, sizeof line, count < most ? "APROF_LABEL: \"%s\" is not made of letters, digits, _, . and -" :
+                                                         "APROF_LABEL: \"%s\" is one too many", shown);
+            fault(context, line, "left out");
+        }
+        text = next;
+    }
+    return count;
+}

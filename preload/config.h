@@ -63,4 +63,10 @@ void config_show(const struct config *config, const struct option_row *option, c
  * Parts without '=' are faults and left out. */
 uint32_t config_tags(char *text, struct metadata_pair *pairs, uint32_t most, config_fault *fault, void *context);
 
+enum { CONFIG_LABELS_MOST = 8 };
+
+/* Splits APROF_LABEL in place into names; returns how many (at most `most`). Names that are no identifiers are faults
+ * and left out. */
+uint32_t config_labels(char *text, const char **names, uint32_t most, config_fault *fault, void *context);
+
 #endif

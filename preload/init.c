@@ -35,6 +35,7 @@
 #include "sampler/births.h"
 #include "sampler/codes.h"
 #include "sampler/cpython/states.h"
+#include "sampler/labels.h"
 #include "sampler/loop.h"
 #include "sampler/markers.h"
 #include "sampler/stall.h"
@@ -87,10 +88,15 @@ static void read_settings(void)
 {
     static char tags[sizeof config.tags];
     static struct metadata_pair pairs[64];
+    static char label[sizeof config.label];
+    static const char *names[CONFIG_LABELS_MOST];
+    _Static_assert((int)CONFIG_LABELS_MOST <= (int)LABELS_MOST, "what is accepted is shown");
     bool speak = environment_is_first() && !is_quiet();
     config_parse(&config, environ, say_fault, &speak);
     memcpy(tags, config.tags, sizeof tags);
     config_tags(tags, pairs, 64, say_fault, &speak);
+    memcpy(label, config.label, sizeof label);
+    labels_ask(names, config_labels(label, names, CONFIG_LABELS_MOST, say_fault, &speak));
     log_set_level((enum log_level)config.log);
 }
 

@@ -27,9 +27,11 @@ static int check(void)
 {
     static struct config config;
     static struct metadata_pair pairs[64];
+    const char *names[CONFIG_LABELS_MOST];
     int faults = 0;
     config_parse(&config, environ, print_fault, &faults);
     config_tags(config.tags, pairs, 64, print_fault, &faults);
+    config_labels(config.label, names, CONFIG_LABELS_MOST, print_fault, &faults);
     return faults ? 2 : 0;
 }
 

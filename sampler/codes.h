@@ -39,7 +39,8 @@ enum {
     CODE_SELECTOR = 2, /* ...Selector.select of selectors.py */
     CODE_HANDLE = 4,   /* Handle._run of asyncio/events.py */
     CODE_THREAD = 8,   /* what threading.py calls a thread's function through */
-    CODE_MARKER = 16   /* no code: the marker [thread NAME] */
+    CODE_MARKER = 16,  /* no code: the marker [thread NAME]; ... */
+    CODE_LABEL = 32    /* ... a label, [NAME=VALUE] */
 };
 
 /* [loader] Maps the shared parts. 0 or a negative errno. */

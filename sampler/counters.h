@@ -26,10 +26,11 @@ enum drop_reason {
  * ticks that did not look at all of them; tick_deadline: those of them that ran out of time.
  * dump_refused: requests for a dump that nobody may make, or that could not be answered.
  * thread_names: threads that are [thread ~] because a window has too many different names;
- * task_names: how often a task was found to be [task ~] for it. */
+ * task_names, labels: how often a task was found to be [task ~], a value [LABEL=~] for it. */
 #define LIMITS(X) \
     X(depth) X(memory) X(spool) X(spool_full) X(spool_refused) X(spool_error) X(spool_lost) X(threads) X(interpreters) X(loops) \
-    X(timers) X(names) X(records) X(signals_blocked) X(alternate_stack) X(tick_deadline) X(dump_refused) X(thread_names) X(task_names)
+    X(timers) X(names) X(records) X(signals_blocked) X(alternate_stack) X(tick_deadline) X(dump_refused) X(thread_names) X(task_names) \
+    X(labels)
 
 enum limit {
 #define X(name) LIMIT_##name,

@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: MIT
  *
- * markers: numbers are places in the table and one more; what is free is linked. Texts
- * are found by their hashes, in slots that are filled anew for each window. */
+ * markers: a table for each kind. In it numbers are places and one more; what is free
+ * is linked to nothing and found by going through. Texts are found by their hashes, in
+ * slots that are filled anew for each window. */
 #include "sampler/markers.h"
 
 #include <string.h>
 
+#include "sampler/codes.h"
 #include "sampler/text.h"
 
 enum {
-    SLOTS = 2048,            /* a power of two, at least twice the texts */
-    OTHERS = MARKERS_MOST + 1 /* the number of [task ~] */
+    SLOTS = 2048,             /* a power of two, at least twice the texts */
+    OTHERS = MARKERS_MOST + 1, /* in place of a number: [task ~] */
+    OF_KIND = 1024,           /* numbers of one kind begin at a multiple of it */
+    TASKS = LABELS_MOST,      /* the kind that is no label */
+    KINDS = LABELS_MOST + 1,
+    PREFIX_MAX = 130          /* "[", a label's name and "=" */
 };
 _Static_assert(SLOTS >= 2 * MARKERS_MOST, "half of the slots stay empty");
-
-#define PREFIX "[task "
-#define PREFIX_LENGTH (sizeof PREFIX - 1)
-#define OTHERS_TEXT "[task ~]"
+_Static_assert(OTHERS < OF_KIND && KINDS * OF_KIND <= UINT16_MAX, "numbers are told apart");
 
 struct text {
     uint64_t hash;       /* 0: free */
@@ -26,118 +29,173 @@ struct text {
     char text[TEXT_FOLDED_MAX];
 };
 
-bool markers_tasks_asked;
-
-static struct {
+struct table {
     struct text text[MARKERS_MOST];
-    marker_id slot[SLOTS];  /* 0: empty */
-    uint32_t used, top;  /* texts; numbers given out so far end before top + 1 */
+    uint16_t slot[SLOTS]; /* place + 1; 0: empty */
+    uint32_t used, top;   /* texts; places that were used so far end before top */
     profile_frame others;
     uint64_t refused;
-} table;
+    const char *label;
+};
+
+bool markers_tasks_asked;
+static struct table tables[KINDS];
 
 void markers_ask_for_tasks(bool asked)
 {
     markers_tasks_asked = asked;
 }
 
-/* Where a text of this hash is, or would be. */
-static marker_id *slot_of(uint64_t hash)
+void markers_name_label(uint32_t label, const char *name)
 {
-    uint32_t at = (uint32_t)(hash >> 32) & (SLOTS - 1);
-    while (table.slot[at] && table.text[table.slot[at] - 1].hash != hash)
-        at = (at + 1) & (SLOTS - 1);
-    return &table.slot[at];
+    tables[label].label = name;
 }
 
-/* The lowest free number is found from the first one on only when some were given back. */
-static marker_id free_number(void)
+/* Where a text of this hash is, or would be. */
+static uint16_t *slot_of(struct table *table, uint64_t hash)
 {
-    if (table.used == table.top)
-        return (marker_id)(++table.top);
-    for (uint32_t i = 0; i < table.top; i++)
-        if (!table.text[i].hash)
-            return (marker_id)(i + 1);
-    return 0;
+    uint32_t at = (uint32_t)(hash >> 32) & (SLOTS - 1);
+    while (table->slot[at] && table->text[table->slot[at] - 1].hash != hash)
+        at = (at + 1) & (SLOTS - 1);
+    return &table->slot[at];
+}
+
+static uint32_t free_place(struct table *table)
+{
+    uint32_t place = 0;
+    if (table->used == table->top)
+        return table->top++;
+    while (table->text[place].hash)
+        place++;
+    return place;
+}
+
+static marker_id number_of(uint32_t kind, const char *name, uint32_t length)
+{
+    struct table *table = &tables[kind];
+    uint64_t hash = text_hash(name, length);
+    uint16_t *slot = slot_of(table, hash);
+    if (length == 0 || length > TEXT_FOLDED_MAX)
+        return 0;
+    if (!*slot && table->used == MARKERS_MOST) {
+        table->refused++;
+        return (marker_id)(kind * OF_KIND + OTHERS);
+    }
+    if (!*slot) {
+        *slot = (uint16_t)(free_place(table) + 1);
+        struct text *text = &table->text[*slot - 1];
+        *text = (struct text){.hash = hash, .length = (uint16_t)length};
+        memcpy(text->text, name, length);
+        table->used++;
+    }
+    return (marker_id)(kind * OF_KIND + *slot);
 }
 
 marker_id markers_of_task(const char *name, uint32_t length)
 {
-    uint64_t hash = text_hash(name, length);
-    marker_id *slot = slot_of(hash);
-    if (length == 0 || length > TEXT_FOLDED_MAX)
-        return 0;
-    if (*slot)
-        return *slot;
-    if (table.used == MARKERS_MOST) {
-        table.refused++;
-        return OTHERS;
-    }
-    *slot = free_number();
-    struct text *text = &table.text[*slot - 1];
-    *text = (struct text){.hash = hash, .length = (uint16_t)length};
-    memcpy(text->text, name, length);
-    table.used++;
-    return *slot;
+    return number_of(TASKS, name, length);
+}
+
+marker_id markers_of_label(uint32_t label, const char *value, uint32_t length)
+{
+    return number_of(label, value, length);
+}
+
+/* NULL: there is none, or it is one of the others. */
+static struct text *text_of(marker_id number)
+{
+    uint32_t place = number % OF_KIND;
+    struct text *text = place && place < OTHERS && number / OF_KIND < KINDS ? &tables[number / OF_KIND].text[place - 1] : NULL;
+    return text && text->hash ? text : NULL;
 }
 
 uint64_t markers_hash(marker_id number)
 {
-    return number == 0 ? 0 : number > MARKERS_MOST ? 1 : table.text[number - 1].hash;
+    const struct text *text = text_of(number);
+    return text ? text->hash : number; /* the others of a kind are one */
+}
+
+static profile_frame make_frame(struct profile *profile, uint32_t kind, const char *value, uint32_t length)
+{
+    static const char task[] = "[task ";
+    char whole[PREFIX_MAX + TEXT_FOLDED_MAX + 1];
+    size_t used = kind == TASKS ? sizeof task - 1 : strlen(tables[kind].label) + 2;
+    if (used > PREFIX_MAX)
+        return 0;
+    if (kind == TASKS) {
+        memcpy(whole, task, used);
+    } else {
+        whole[0] = '[';
+        memcpy(whole + 1, tables[kind].label, used - 2);
+        whole[used - 1] = '=';
+    }
+    memcpy(whole + used, value, length);
+    used += length;
+    whole[used++] = ']';
+    return profile_intern(profile, whole, used, kind == TASKS ? 0 : CODE_LABEL);
 }
 
 profile_frame markers_frame(struct profile *profile, marker_id number)
 {
-    char whole[PREFIX_LENGTH + TEXT_FOLDED_MAX + 1] = PREFIX;
-    if (number == OTHERS)
-        return table.others ? table.others : (table.others = profile_intern(profile, OTHERS_TEXT, sizeof OTHERS_TEXT - 1, 0));
-    struct text *text = number && number < OTHERS ? &table.text[number - 1] : NULL;
-    if (!text || !text->hash)
+    uint32_t kind = number / OF_KIND;
+    struct text *text = text_of(number);
+    if (text && !text->frame)
+        text->frame = make_frame(profile, kind, text->text, text->length);
+    if (text)
+        return text->frame;
+    if (number % OF_KIND != OTHERS || kind >= KINDS)
         return 0;
-    if (!text->frame) {
-        memcpy(whole + PREFIX_LENGTH, text->text, text->length);
-        whole[PREFIX_LENGTH + text->length] = ']';
-        text->frame = profile_intern(profile, whole, PREFIX_LENGTH + text->length + 1, 0);
-    }
-    return text->frame;
+    if (!tables[kind].others)
+        tables[kind].others = make_frame(profile, kind, "~", 1);
+    return tables[kind].others;
 }
 
 void markers_begin_window(void)
 {
-    table.others = 0;
-    for (uint32_t i = 0; i < table.top; i++) {
-        table.text[i].frame = 0;
-        table.text[i].kept = false;
+    for (struct table *table = tables; table < tables + KINDS; table++) {
+        table->others = 0;
+        for (uint32_t i = 0; i < table->top; i++) {
+            table->text[i].frame = 0;
+            table->text[i].kept = false;
+        }
     }
 }
 
 void markers_keep(marker_id number)
 {
-    if (number && number <= table.top)
-        table.text[number - 1].kept = true;
+    struct text *text = text_of(number);
+    if (text)
+        text->kept = true;
 }
 
-void markers_end_keeping(void)
+static void end_keeping(struct table *table)
 {
-    uint32_t top = table.top;
-    if (!table.used)
-        return;
-    memset(table.slot, 0, sizeof table.slot);
-    table.used = table.top = 0;
+    uint32_t top = table->top;
+    memset(table->slot, 0, sizeof table->slot);
+    table->used = table->top = 0;
     for (uint32_t i = 0; i < top; i++) {
-        struct text *text = &table.text[i];
+        struct text *text = &table->text[i];
         if (!text->kept)
             text->hash = 0;
         if (!text->hash)
             continue;
-        *slot_of(text->hash) = (marker_id)(i + 1);
-        table.used++;
-        table.top = i + 1;
+        *slot_of(table, text->hash) = (uint16_t)(i + 1);
+        table->used++;
+        table->top = i + 1;
     }
+}
+
+void markers_end_keeping(void)
+{
+    for (struct table *table = tables; table < tables + KINDS; table++)
+        if (table->used)
+            end_keeping(table);
 }
 
 void markers_count(struct counters *counters)
 {
-    counters->limits[LIMIT_task_names] += table.refused;
-    table.refused = 0;
+    for (uint32_t kind = 0; kind < KINDS; kind++) {
+        counters->limits[kind == TASKS ? LIMIT_task_names : LIMIT_labels] += tables[kind].refused;
+        tables[kind].refused = 0;
+    }
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * markers: frames that are no code but a text which the application chose, [task NAME]:
- * each has a number, which tasks and stacks on their way carry in place of the text.
+ * markers: frames that are no code but a text which the application chose, [task NAME]
+ * and (sampler/labels.h) [LABEL=VALUE]: each has a number, which tasks and stacks on
+ * their way carry in place of the text.
  *
  * So that such texts do not make a profile without end, a window has MARKERS_MOST
- * different ones of a kind; all others are [task ~], counted (limits: task_names).
+ * different ones of a kind; all others are [task ~], [LABEL=~], counted (limits:
+ * task_names, labels).
  * Numbers hold from one window to the next for texts that somebody keeps; the rest are
  * forgotten, and their numbers used again.
  *
@@ -21,7 +23,7 @@
 #include "sampler/counters.h"
 #include "sampler/profile.h"
 
-enum { MARKERS_MOST = 1000 };
+enum { MARKERS_MOST = 1000, LABELS_MOST = 8 };
 
 /* 0: none. */
 typedef uint16_t marker_id;
@@ -30,8 +32,13 @@ typedef uint16_t marker_id;
 void markers_ask_for_tasks(bool asked);
 extern bool markers_tasks_asked;
 
+/* [loader] What the value of such a label is shown with; stays where it is. */
+void markers_name_label(uint32_t label, const char *name);
+
 /* The number of a task's name (text_fold_end); of an empty one 0. */
 marker_id markers_of_task(const char *name, uint32_t length);
+/* ... of a label's value. */
+marker_id markers_of_label(uint32_t label, const char *value, uint32_t length);
 /* Equal for equal texts, whatever their numbers are. 0 for 0. */
 uint64_t markers_hash(marker_id number);
 /* The frame; 0: there is none for this number, or no memory. */

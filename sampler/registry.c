@@ -9,6 +9,7 @@
 #include "sampler/cpython/coros.h"
 #include "sampler/cpython/glance.h"
 #include "sampler/cpython/states.h"
+#include "sampler/labels.h"
 #include "sampler/text.h"
 
 enum {
@@ -65,6 +66,11 @@ struct since {
     uint32_t deaths;  /* births_future_deaths() from then on */
 };
 
+/* What its context said when it was read; kept for who asks for labels. */
+struct labelled {
+    marker_id label[LABELS_MOST];
+};
+
 struct group {
     uint32_t first, count;
 };
@@ -82,9 +88,10 @@ struct registry {
     struct registered *tasks;
     struct seen *seen;
     struct since *since;
+    struct labelled *labelled;   /* NULL: nobody asks */
     uint32_t *active;            /* indices */
     uint32_t actives;
-    uint32_t count, room;        /* of tasks, seen, since and active */
+    uint32_t count, room;        /* of tasks, seen, since, active and labelled */
     uint64_t now;
     struct group *group;
     struct awaiters_lead *lead_of; /* a group */
@@ -141,6 +148,7 @@ void registry_free(struct registry *registry)
     mem_free(registry->tasks);
     mem_free(registry->seen);
     mem_free(registry->since);
+    mem_free(registry->labelled);
     mem_free(registry->active);
     mem_free(registry->group);
     mem_free(registry->lead_of);
@@ -357,15 +365,16 @@ uint64_t registry_skipped(const struct registry *registry)
     return registry->skipped;
 }
 
-/* Of four arrays, for one task more. */
+/* Of all arrays, for one task more. */
 static bool grow_tasks(struct registry *registry)
 {
-    uint32_t seen = registry->room, active = registry->room, room = registry->room, since = registry->room;
+    uint32_t seen = registry->room, active = registry->room, room = registry->room, since = registry->room, labelled = registry->room;
     if (registry->count < registry->room)
         return true;
     if (!grow((void **)&registry->seen, &seen, registry->count + 1, sizeof *registry->seen) ||
         !grow((void **)&registry->since, &since, registry->count + 1, sizeof *registry->since) ||
         !grow((void **)&registry->active, &active, registry->count + 1, sizeof *registry->active) ||
+        (labels_asked && !grow((void **)&registry->labelled, &labelled, registry->count + 1, sizeof *registry->labelled)) ||
         !grow((void **)&registry->tasks, &room, registry->count + 1, sizeof *registry->tasks))
         return false;
     registry->room = room;
@@ -389,6 +398,8 @@ uint32_t registry_add(struct registry *registry, uintptr_t task, uint8_t asyncio
     registry->tasks[index] = (struct registered){.task = task, .asyncio = asyncio, .order = registry->order++};
     registry->seen[index] = (struct seen){.wait.task = task, .asyncio = asyncio};
     registry->since[index].future = 0;
+    if (labels_asked)
+        registry->labelled[index] = (struct labelled){{0}};
     become_active(registry, index);
     put_into(registry, registry->by_task, task, index);
     note_slots(registry, 1, 0);
@@ -531,12 +542,14 @@ static void shrink_array(void **array, uint32_t *room, uint32_t most, size_t siz
 /* After a burst of tasks their memory is given back. */
 static void shrink(struct registry *registry)
 {
-    uint32_t room = registry->room / 4, seen = registry->room, active = registry->room, since = registry->room;
+    uint32_t room = registry->room / 4, seen = registry->room, active = registry->room, since = registry->room, labelled = registry->room;
     if (registry->room <= SHRINK_FROM || registry->count * 8 > registry->room)
         return;
     shrink_array((void **)&registry->tasks, &registry->room, room, sizeof *registry->tasks);
     shrink_array((void **)&registry->seen, &seen, registry->room, sizeof *registry->seen);
     shrink_array((void **)&registry->since, &since, registry->room, sizeof *registry->since);
+    if (labels_asked)
+        shrink_array((void **)&registry->labelled, &labelled, registry->room, sizeof *registry->labelled);
     shrink_array((void **)&registry->active, &active, registry->room, sizeof *registry->active);
     shrink_array((void **)&registry->link, &registry->links_room, room, sizeof *registry->link);
     shrink_array((void **)&registry->edge, &registry->edges_room, room, sizeof *registry->edge);
@@ -556,6 +569,8 @@ static void move_last_to(struct registry *registry, uint32_t index)
     *task = registry->tasks[last];
     registry->seen[index] = registry->seen[last];
     registry->since[index] = registry->since[last];
+    if (labels_asked)
+        registry->labelled[index] = registry->labelled[last];
     uint32_t group = registry->seen[index].group;
     if (!group) {
         registry->active[task->at] = index;
@@ -912,36 +927,80 @@ marker_id registry_name(const struct registry *registry, const struct registered
     return markers_tasks_asked ? registry->seen[task - registry->tasks].name : 0;
 }
 
+const marker_id *registry_labels(const struct registry *registry, const struct registered *task)
+{
+    return labels_asked ? registry->labelled[task - registry->tasks].label : NULL;
+}
+
 void registry_keep_names(const struct registry *registry)
 {
     for (uint32_t i = 0; markers_tasks_asked && i < registry->count; i++)
         markers_keep(registry->seen[i].name);
+    for (uint32_t i = 0; i < registry->count; i++)
+        for (uint32_t j = 0; j < labels_asked; j++)
+            markers_keep(registry->labelled[i].label[j]);
 }
 
-/* 0 also where another task is at its address by now: it was made of another coroutine. */
-static marker_id name_now(const struct registry *registry, uint32_t index, uintptr_t made_of)
+static bool is_made_of(const struct registry *registry, uint32_t index, uintptr_t made_of)
+{
+    uintptr_t waiter, coro;
+    return asyncio_waiter(registry->target, asyncios_at(registry->seen[index].asyncio), registry->tasks[index].task, &waiter, &coro) &&
+           coro == made_of;
+}
+
+/* What a task is shown with beside its chain. */
+struct shown {
+    marker_id name;
+    struct labelled labelled;
+};
+
+/* False: its context was changed meanwhile, or another task is at its address by now: it was made of another coroutine. */
+static bool read_shown(const struct registry *registry, uint32_t index, uintptr_t made_of, struct shown *shown)
 {
     const struct asyncio *asyncio = asyncios_at(registry->seen[index].asyncio);
-    uintptr_t task = registry->tasks[index].task, waiter, coro;
+    uintptr_t task = registry->tasks[index].task;
     char name[TEXT_FOLDED_MAX];
-    uint32_t length = asyncio ? asyncio_folded_name(registry->target, asyncio, task, name) : 0;
-    if (!length || !asyncio_waiter(registry->target, asyncio, task, &waiter, &coro) || coro != made_of)
-        return 0;
-    return markers_of_task(name, length);
+    *shown = (struct shown){0};
+    if (!asyncio)
+        return false;
+    if (markers_tasks_asked)
+        shown->name = markers_of_task(name, asyncio_folded_name(registry->target, asyncio, task, name));
+    return (!labels_asked || labels_of_context(registry->target, asyncio_context(registry->target, asyncio, task), shown->labelled.label)) &&
+           is_made_of(registry, index, made_of);
 }
 
-/* Tasks of another name stand on another frame. */
-static void take_name(struct registry *registry, uint32_t index, struct reading *reading)
+static bool is_shown(void)
 {
-    if (!markers_tasks_asked)
-        return;
-    registry->seen[index].name = name_now(registry, index, reading->future.coro);
-    reading->shape = mix(reading->shape, markers_hash(registry->seen[index].name));
+    return markers_tasks_asked || labels_asked;
 }
 
-static bool is_renamed(const struct registry *registry, uint32_t index)
+static uint64_t mix_shown(uint64_t shape, const struct shown *shown)
 {
-    return markers_tasks_asked && name_now(registry, index, registry->tasks[index].coro) != registry->seen[index].name;
+    shape = mix(shape, markers_hash(shown->name));
+    for (uint32_t i = 0; i < labels_asked; i++)
+        shape = mix(shape, markers_hash(shown->labelled.label[i]));
+    return shape;
+}
+
+/* Tasks that are shown with another name stand on other frames. False: it cannot be told with what. */
+static bool take_shown(struct registry *registry, uint32_t index, struct reading *reading)
+{
+    struct shown shown;
+    if (!is_shown())
+        return true;
+    bool whole = read_shown(registry, index, reading->future.coro, &shown) || read_shown(registry, index, reading->future.coro, &shown);
+    registry->seen[index].name = shown.name;
+    if (labels_asked)
+        registry->labelled[index] = shown.labelled;
+    reading->shape = mix_shown(reading->shape, &shown);
+    return whole;
+}
+
+static bool is_shown_otherwise(const struct registry *registry, uint32_t index)
+{
+    struct shown shown;
+    return is_shown() && (!read_shown(registry, index, registry->tasks[index].coro, &shown) || shown.name != registry->seen[index].name ||
+                          (labels_asked && memcmp(&shown.labelled, &registry->labelled[index], sizeof shown.labelled) != 0));
 }
 
 static void read_anew(struct registry *registry, uint32_t index, uint64_t glance)
@@ -961,7 +1020,7 @@ static void read_anew(struct registry *registry, uint32_t index, uint64_t glance
         registry->links = task->first_link;
         return;
     }
-    take_name(registry, index, &reading);
+    bool whole = take_shown(registry, index, &reading);
     const struct asyncio *asyncio = asyncios_at(task->asyncio);
     task->links = (uint16_t)(registry->links - task->first_link);
     note_coro(registry, index, reading.future.coro);
@@ -969,6 +1028,8 @@ static void read_anew(struct registry *registry, uint32_t index, uint64_t glance
     task->loop = reading.future.loop;
     task->hash = reading.hash;
     task->status = (uint8_t)status_of(registry, asyncio, &reading);
+    if (!whole && task->status != TASK_RUNNING) /* whose thread says it */
+        task->status = TASK_TORN;
     task->reshaped |= task->shape != reading.shape || task->status != status;
     if (task->shape != reading.shape || task->status != status)
         task->kept_stack = PROFILE_ROOT;
@@ -1031,7 +1092,7 @@ static void take_glance(struct registry *registry, uint32_t index, uint64_t glan
     if (is_read(registry, index))
         return;
     if ((seen->group ? !glance || glance != task->glance : !is_as_it_was(registry, index, glance)) ||
-        (is_to_be_verified(registry, index) && is_renamed(registry, index))) {
+        (is_to_be_verified(registry, index) && is_shown_otherwise(registry, index))) {
         read_anew(registry, index, glance);
         return;
     }

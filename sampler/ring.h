@@ -22,6 +22,8 @@
  *           RING_CYCLE      tag: the awaiters go round in a circle
  *           RING_NAME       tag | length << 32, a text of so many bytes (text_fold_end): in place of
  *                           a frame, the name of the task whose frames end here, or whose chain begins
+ *           RING_LABEL      tag | label << 8 | length << 32, a text of so many bytes: what the thread's
+ *                           context says; before all frames
  *
  * Runs in: [handler] for the producer's half, [sampler] for the other.
  */
@@ -33,7 +35,7 @@
 #include <stdint.h>
 
 enum { RING_RECORD = 0x52 };
-enum { RING_SETTLED = 1, RING_UNSETTLED = 2, RING_TASK = 3, RING_CHAIN = 4, RING_CYCLE = 5, RING_NAME = 6 };
+enum { RING_SETTLED = 1, RING_UNSETTLED = 2, RING_TASK = 3, RING_CHAIN = 4, RING_CYCLE = 5, RING_NAME = 6, RING_LABEL = 7 };
 enum { RING_HEADER_WORDS = 4 };
 
 /* Flags of a record. */

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "sampler/stacks.h"
 
-#include <string.h> /* strlen */
+#include <string.h>
 
 #include "hooks/log.h"
 #include "hooks/mem.h"
 #include "sampler/births.h"
+#include "sampler/cpython/contexts.h"
 #include "sampler/cpython/asyncios.h"
 #include "sampler/cpython/states.h"
+#include "sampler/labels.h"
 #include "sampler/stacked.h"
 #include "sampler/text.h"
 
@@ -27,6 +29,7 @@ static void start_copy(struct stack_copy *copy)
     copy->end = FRAMES_MORE;
     copy->frames = copy->cut = copy->task_frames = 0;
     copy->task = 0;
+    memset(copy->label, 0, sizeof copy->label);
     copy->awaited = copy->cycle = copy->chosen = copy->torn_awaiter = false;
 }
 
@@ -130,10 +133,11 @@ enum frames_end stacks_capture(struct stack_copy *copy, const struct py_target *
     struct stacked entry;
     struct filling filling = {.copy = copy};
     start_copy(copy);
+    bool labelled = !labels_asked || labels_of_context(target, contexts_of_thread(target, tstate), copy->label);
     stacked_begin(&walk, target, asyncios_of(states_interp(target, tstate)), tstate, copy->depth * WALK_FACTOR, seed);
     while (stacked_next(&walk, &entry))
         take(&filling, &walk, &entry);
-    copy->end = filling.torn || filling.chain_left ? FRAMES_TORN : walk.frames.end;
+    copy->end = filling.torn || filling.chain_left || !labelled ? FRAMES_TORN : walk.frames.end;
     copy->chosen = walk.chosen;
     copy->torn_awaiter = walk.torn;
     if (stacks_is_whole(copy->end) && copy->frames == 0)
@@ -141,16 +145,32 @@ enum frames_end stacks_capture(struct stack_copy *copy, const struct py_target *
     return copy->end;
 }
 
-static struct stack_entry name_in_ring(const struct ring *ring, uint32_t *at)
+enum { TEXT_WORDS = (TEXT_FOLDED_MAX + 7) / 8 };
+
+static uint32_t text_in_ring(const struct ring *ring, uint32_t *at, uint64_t word[TEXT_WORDS])
 {
-    uint64_t word[(TEXT_FOLDED_MAX + 7) / 8];
     uint32_t length = (uint32_t)(ring_peek(ring, *at) >> 32), words = (length + 7) / 8;
     if (length > TEXT_FOLDED_MAX)
         length = words = 0; /* somebody wrote over it */
     for (uint32_t i = 0; i < words; i++)
         word[i] = ring_peek(ring, *at + 1 + i);
     *at += 1 + words;
+    return length;
+}
+
+static struct stack_entry name_in_ring(const struct ring *ring, uint32_t *at)
+{
+    uint64_t word[TEXT_WORDS];
+    uint32_t length = text_in_ring(ring, at, word);
     return entry_of_name((const char *)word, length);
+}
+
+static void take_label(struct stack_copy *copy, const struct ring *ring, uint32_t *at)
+{
+    uint64_t word[TEXT_WORDS];
+    uint32_t label = ring_peek(ring, *at) >> 8 & 255, length = text_in_ring(ring, at, word);
+    if (label < labels_asked)
+        copy->label[label] = markers_of_label(label, (const char *)word, length);
 }
 
 static struct stack_entry entry_in_ring(const struct ring *ring, uint32_t *at)
@@ -192,6 +212,9 @@ void stacks_from_ring(struct stack_copy *copy, const struct ring *ring)
             copy->cycle = true;
             at++;
             break;
+        case RING_LABEL:
+            take_label(copy, ring, &at);
+            break;
         default:
             add_frame(&filling, entry_in_ring(ring, &at));
         }
@@ -208,7 +231,8 @@ bool stacks_is_whole(enum frames_end end)
 
 bool stacks_equal(const struct stack_copy *a, const struct stack_copy *b)
 {
-    if (a->end != b->end || a->frames != b->frames || a->cut != b->cut || a->task != b->task || a->task_frames != b->task_frames)
+    if (a->end != b->end || a->frames != b->frames || a->cut != b->cut || a->task != b->task || a->task_frames != b->task_frames ||
+        memcmp(a->label, b->label, sizeof a->label) != 0)
         return false;
     for (uint32_t i = 0; i < a->frames; i++)
         if (a->entry[i].identity != b->entry[i].identity || a->entry[i].lasti != b->entry[i].lasti)
@@ -308,6 +332,19 @@ profile_stack stacks_move(struct stacks *stacks, profile_stack stack, profile_st
     return moved;
 }
 
+static profile_stack push_labels(struct stacks *stacks, profile_stack root, const marker_id *label)
+{
+    for (uint32_t i = 0; i < labels_asked; i++)
+        root = stacks_push_name(stacks, root, label[i]);
+    return root;
+}
+
+profile_stack stacks_label(struct stacks *stacks, profile_stack stack, const marker_id *label)
+{
+    profile_stack marker = stacks_marker_of(stacks, stack), root = label ? push_labels(stacks, marker, label) : marker;
+    return root == marker ? stack : stack == marker ? root : move_frames(stacks, stack, root);
+}
+
 static profile_frame known_frame(struct stacks *stacks, const struct stack_entry *entry)
 {
     profile_frame frame = entry->frame ? entry->frame : frame_of(stacks, entry);
@@ -317,9 +354,14 @@ static profile_frame known_frame(struct stacks *stacks, const struct stack_entry
     return stacks->unknown;
 }
 
+static profile_stack push_cut(struct stacks *stacks, const struct stack_copy *copy, profile_stack root)
+{
+    return copy->cut ? stacks_push_truncated(stacks, root, copy->cut) : root;
+}
+
 static profile_stack begin_stack(struct stacks *stacks, const struct stack_copy *copy)
 {
-    return copy->cut ? stacks_push_truncated(stacks, copy->root, copy->cut) : copy->root;
+    return push_cut(stacks, copy, push_labels(stacks, copy->root, copy->label));
 }
 
 static profile_stack push_entries(struct stacks *stacks, const struct stack_copy *copy, profile_stack stack, uint32_t from, uint32_t to,
@@ -357,7 +399,9 @@ profile_stack stacks_intern_task(struct stacks *stacks, const struct stack_copy 
 {
     if (!copy->task)
         return PROFILE_ROOT;
-    if (below == PROFILE_ROOT)
+    if (below != PROFILE_ROOT)
+        below = stacks_label(stacks, below, copy->label);
+    else
         below = push_entries(stacks, copy, begin_stack(stacks, copy), copy->frames, copy->task_frames, CODE_LOOP | CODE_HANDLE);
     if (copy->cycle)
         below = stacks_push_marker(stacks, below, CYCLE);
@@ -377,7 +421,7 @@ uint64_t stacks_began_with(struct stacks *stacks, profile_stack stack)
     char text[TEXT_FRAME_MAX];
     profile_frame first = profile_leaf(profile, stack);
     for (; stack != PROFILE_ROOT; stack = profile_parent(profile, stack))
-        if (!(profile_frame_flags(profile, profile_leaf(profile, stack)) & (CODE_THREAD | CODE_MARKER)))
+        if (!(profile_frame_flags(profile, profile_leaf(profile, stack)) & (CODE_THREAD | CODE_MARKER | CODE_LABEL)))
             first = profile_leaf(profile, stack);
     if (!first)
         return 0;
@@ -386,7 +430,7 @@ uint64_t stacks_began_with(struct stacks *stacks, profile_stack stack)
 
 profile_stack stacks_intern_driver(struct stacks *stacks, const struct stack_copy *copy, bool *sure)
 {
-    profile_stack stack = begin_stack(stacks, copy);
+    profile_stack stack = push_cut(stacks, copy, copy->root); /* whoever stands on it has labels of its own */
     *sure = !copy->cut;
     for (uint32_t i = copy->frames; i-- > 0;) {
         profile_frame frame = known_frame(stacks, &copy->entry[i]);

@@ -49,6 +49,7 @@ struct stack_copy {
     bool chosen;          /* of several awaiters one was taken by lot */
     bool torn_awaiter;    /* awaiters are missing */
     profile_stack root;   /* what its stacks stand on: the marker of the thread's name. Set by whoever interns; no part of a pass */
+    marker_id label[LABELS_MOST]; /* what the thread's context says; 0: nothing */
     struct stack_entry entry[];
 };
 
@@ -94,6 +95,9 @@ profile_stack stacks_thread_marker(struct stacks *stacks, const char *marker, si
 profile_stack stacks_marker_of(struct stacks *stacks, profile_stack stack);
 /* ... and the same frames on another one (PROFILE_ROOT: on none), with the same twin there. */
 profile_stack stacks_move(struct stacks *stacks, profile_stack stack, profile_stack marker);
+/* The same with these labels (LABELS_MOST; NULL: none are asked for) at its root, behind the marker of its thread;
+ * it has none yet. */
+profile_stack stacks_label(struct stacks *stacks, profile_stack stack, const marker_id *label);
 /* A task's name more, if it has one. */
 profile_stack stacks_push_name(struct stacks *stacks, profile_stack parent, marker_id name);
 /* A marker more: [ready], [cycle]. */

@@ -9,6 +9,8 @@
 #include "sampler/births.h"
 #include "sampler/cpython/asyncios.h"
 #include "sampler/cpython/awaiters.h"
+#include "sampler/cpython/contexts.h"
+#include "sampler/labels.h"
 #include "sampler/lineage.h"
 #include "sampler/registry.h"
 #include "sampler/rests.h"
@@ -25,6 +27,7 @@ enum {
     SHAPES = 1024,           /* stacks of chains that tasks have in common; a power of two */
     FIRST_STILLS = 64,
     SECONDS_MOST = 128,      /* leaves looked at once more in a tick */
+    LABELS_LOOKED_AT = 64,   /* tasks in whose contexts labels are looked for, in a tick */
     DUMP_STEP = 64,          /* tasks of a dump between two looks at the clock, and whether somebody waits for us */
     STILL_MOST = 1 << 16     /* entries of what is repeated while nothing runs */
 };
@@ -80,6 +83,7 @@ struct tasks {
     uint64_t orphans;        /* tasks that ended while they carried time: placed without ancestry */
     uint64_t lost, skipped;  /* as counted so far */
     uint64_t random;
+    uint32_t look_for_labels; /* from this task on, in turn */
     profile_frame *tail;     /* scratch: frames of a stack that is cut */
     /* What the last tick added, to be added again while no thread has run since before it. */
     struct {
@@ -296,12 +300,29 @@ static void take_births(struct tasks *tasks)
     }
 }
 
+/* In contexts that threads run in, and of some tasks. */
+static void look_for_labels(struct tasks *tasks, const struct tasks_thread *threads, uint32_t count, uint64_t now)
+{
+    const struct py_target *target = tasks->options.target;
+    uint32_t known = registry_count(tasks->registry);
+    labels_begin_looking(target, now);
+    for (uint32_t i = 0; i < count; i++)
+        labels_look(target, contexts_of_thread(target, threads[i].tstate));
+    for (uint32_t i = 0; i < known && i < LABELS_LOOKED_AT; i++) {
+        const struct registered *task = registry_at(tasks->registry, tasks->look_for_labels++ % known);
+        const struct asyncio *asyncio = asyncios_at(task->asyncio);
+        labels_look(target, asyncio ? asyncio_context(target, asyncio, task->task) : 0);
+    }
+}
+
 void tasks_prepare(struct tasks *tasks, const struct tasks_thread *threads, uint32_t count, struct stacks *stacks, uint64_t now)
 {
     tasks->stacks = stacks;
     registry_set_time(tasks->registry, now);
     look_at_interpreters(tasks, threads, count, now);
     take_births(tasks);
+    if (labels_asked)
+        look_for_labels(tasks, threads, count, now);
     registry_begin_round(tasks->registry);
     lineage_begin_round(tasks->lineage, stacks);
 }
@@ -447,7 +468,9 @@ static profile_stack make_stack(struct tasks *tasks, const struct registered *ta
             stack = stacks_push(tasks->stacks, stack, &(struct stack_entry){link->identity, link->code, link->lasti, 0});
         }
     }
-    return task->status == TASK_READY ? stacks_push_marker(tasks->stacks, stack, "[ready]") : stack;
+    if (task->status == TASK_READY)
+        stack = stacks_push_marker(tasks->stacks, stack, "[ready]");
+    return stacks_label(tasks->stacks, stack, registry_labels(tasks->registry, task));
 }
 
 static struct shape *shape_of(struct tasks *tasks, const struct registered *task, profile_stack base)

@@ -122,9 +122,9 @@ size_t text_path(char *out, size_t size, const void *data, size_t length, int ki
     return escape(out, size, data, length, kind, true);
 }
 
-void text_fold_begin(struct text_folding *folding, char *out)
+void text_fold_begin(struct text_folding *folding, char *out, bool fold)
 {
-    *folding = (struct text_folding){.out = out, .hash = HASH_START};
+    *folding = (struct text_folding){.out = out, .hash = HASH_START, .fold = fold};
 }
 
 static void fold_character(struct text_folding *folding, uint32_t c)
@@ -144,7 +144,7 @@ void text_fold_more(struct text_folding *folding, const void *data, size_t lengt
 {
     for (size_t i = 0; i < length; i++) {
         uint32_t c = character_at(data, length, kind, i);
-        bool digit = c >= '0' && c <= '9';
+        bool digit = folding->fold && c >= '0' && c <= '9';
         if (!digit)
             fold_character(folding, c);
         else if (!folding->in_digits)

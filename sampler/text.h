@@ -29,17 +29,17 @@
 size_t text_name(char *out, size_t size, const void *data, size_t length, int kind);
 size_t text_path(char *out, size_t size, const void *data, size_t length, int kind);
 
-/* Names that are told apart by numbers alone are one: each run of the digits 0 to 9 is '*'.
- * The characters may come in pieces; out has TEXT_FOLDED_MAX bytes. What is longer than
- * TEXT_FOLDED_LONGEST bytes ends as other long names do. Also in handlers. */
+/* Names that are told apart by numbers alone are one (fold): each run of the digits 0 to 9
+ * is '*'. The characters may come in pieces; out has TEXT_FOLDED_MAX bytes. What is longer
+ * than TEXT_FOLDED_LONGEST bytes ends as other long names do. Also in handlers. */
 #define TEXT_FOLDED_LONGEST 103
 #define TEXT_FOLDED_MAX (TEXT_FOLDED_LONGEST + 9)
 struct text_folding {
     char *out;
     uint32_t used, hash;
-    bool cut, in_digits;
+    bool cut, fold, in_digits;
 };
-void text_fold_begin(struct text_folding *folding, char *out);
+void text_fold_begin(struct text_folding *folding, char *out, bool fold);
 void text_fold_more(struct text_folding *folding, const void *data, size_t length, int kind);
 /* The length of it all. */
 size_t text_fold_end(struct text_folding *folding);

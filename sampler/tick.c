@@ -14,9 +14,11 @@
 #include "sampler/births.h"
 #include "sampler/codes.h"
 #include "sampler/cpython/asyncios.h"
+#include "sampler/cpython/contexts.h"
 #include "sampler/cpython/start.h"
 #include "sampler/cpython/states.h"
 #include "sampler/cpython/threadnames.h"
+#include "sampler/labels.h"
 #include "sampler/markers.h"
 #include "sampler/ring.h"
 #include "sampler/stacked.h"
@@ -73,17 +75,37 @@ static bool put_frame(struct recording *record, const struct py_code *code, int3
     return true;
 }
 
+static bool put_text(struct recording *record, uint64_t tag, const uint64_t *word, uint32_t length)
+{
+    uint32_t words = (length + 7) / 8;
+    if (ring_room(record->ring, record->opened) < 1 + words + FRAME_WORDS + MARKER_WORDS)
+        return false;
+    ring_put(record->ring, tag | (uint64_t)length << 32);
+    for (uint32_t i = 0; i < words; i++)
+        ring_put(record->ring, word[i]);
+    return true;
+}
+
 static bool put_name(struct recording *record, const struct asyncio *asyncio, uintptr_t task)
 {
     uint64_t word[NAME_WORDS];
-    uint32_t length = asyncio_folded_name(tick.options.target, asyncio, task, (char *)word), words = (length + 7) / 8;
-    if (ring_room(record->ring, record->opened) < 1 + words + MARKER_WORDS)
+    if (!put_text(record, RING_NAME, word, asyncio_folded_name(tick.options.target, asyncio, task, (char *)word)))
         return false;
-    ring_put(record->ring, RING_NAME | (uint64_t)length << 32);
-    for (uint32_t i = 0; i < words; i++)
-        ring_put(record->ring, word[i]);
     record->frames++;
     return true;
+}
+
+/* What the context that the thread runs in says. */
+static void put_labels(struct recording *record, uintptr_t tstate)
+{
+    const struct py_target *target = tick.options.target;
+    uintptr_t trie = contexts_trie(target, contexts_of_thread(target, tstate));
+    uint64_t word[NAME_WORDS];
+    for (uint32_t i = 0; i < labels_asked; i++) {
+        uint32_t length = labels_read(target, trie, i, (char *)word);
+        if (length && put_text(record, RING_LABEL | i << 8, word, length))
+            record->entries++;
+    }
 }
 
 /* What is cut is cut at the root end: once something did not fit, nothing more does. */
@@ -99,7 +121,7 @@ static void take_frame(struct recording *record, const struct stacked *entry)
 static void open_chain(struct recording *record, uint32_t frames)
 {
     uint32_t left = record->cut ? 0 : tick.options.depth - record->frames;
-    uint32_t words = ring_room(record->ring, record->opened), spare = MARKER_WORDS + (markers_tasks_asked ? NAME_WORDS : 0);
+    uint32_t words = ring_room(record->ring, record->opened), spare = MARKER_WORDS + (markers_tasks_asked ? NAME_WORDS + FRAME_WORDS : 0);
     uint32_t room = words > spare ? (words - 1 - spare) / FRAME_WORDS : 0;
     uint32_t keep = left < room ? left : room;
     record->chain_frames = 0;
@@ -174,6 +196,8 @@ static enum frames_end walk_into(struct recording *record, uintptr_t tstate, uin
     const struct asyncio *asyncio = asyncios_of(states_interp(target, tstate));
     struct stacked_walk walk;
     struct stacked entry;
+    if (labels_asked)
+        put_labels(record, tstate);
     stacked_begin(&walk, target, asyncio, tstate, tick.options.depth * WALK_FACTOR, seed);
     while (stacked_next(&walk, &entry))
         take_entry(record, asyncio, &entry);

@@ -405,6 +405,17 @@ bool asyncio_waiter(const struct py_target *target, const struct asyncio *asynci
     return python ? read_py_waiter(target, task, waiter, coro) : read_c_waiter(target, task, waiter, coro);
 }
 
+uintptr_t asyncio_context(const struct py_target *target, const struct asyncio *asyncio, uintptr_t task)
+{
+    uintptr_t context;
+    bool python;
+    if (asyncio_kind(target, asyncio, task, &python) != FUTURE_TASK)
+        return 0;
+    if (python)
+        return containers_attribute(target, task, "_context");
+    return read_pointer(task, target->layout.task_context, &context) ? context : 0;
+}
+
 /* A str, or the number of a task that was never asked for its name: of 3.12 on. 0: no task. */
 static uintptr_t name_object(const struct py_target *target, const struct asyncio *asyncio, uintptr_t task)
 {
@@ -445,7 +456,7 @@ uint32_t asyncio_folded_name(const struct py_target *target, const struct asynci
     uint64_t number;
 
     if (objects_str(target, object, &str)) {
-        length = objects_folded(&str, name);
+        length = objects_short(&str, name, true);
     } else if (is_number(target, object, &number)) {
         length = sizeof unnamed - 1;
         memcpy(name, unnamed, length);

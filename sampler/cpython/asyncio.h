@@ -106,6 +106,9 @@ uint32_t asyncio_name(const struct py_target *target, const struct asyncio *asyn
  * Read while the task keeps this name; 0: unreadable, or it has another one now. */
 uint32_t asyncio_folded_name(const struct py_target *target, const struct asyncio *asyncio, uintptr_t task, char *name);
 
+/* [handler] The context that the task's steps run in (sampler/cpython/contexts.h); 0: unreadable. */
+uintptr_t asyncio_context(const struct py_target *target, const struct asyncio *asyncio, uintptr_t task);
+
 /* --- a thread --- */
 
 /* The loop that this thread state runs now; 0: none. A forked child runs none: with

@@ -103,8 +103,8 @@ struct layout {
     /* _asyncio: private structs, from the debug information of each version's own builds */
     int32_t future_size, task_size;       /* tp_basicsize that they must have */
     int32_t future_loop, future_callback0, future_callbacks, future_state, future_awaited_by, future_awaited_by_is_set;
-    int32_t task_waiter, task_coro, task_name, task_node;
-    int32_t thread_dict;
+    int32_t task_waiter, task_coro, task_name, task_context, task_node;
+    int32_t thread_dict, thread_context;
     int32_t thread_running_loop;          /* 3.13+; before: in the thread's dict */
     int32_t thread_running_task, thread_tasks, interp_tasks; /* 3.14+ */
 };

@@ -112,12 +112,12 @@ uint32_t objects_text(const struct py_str *str, char *name, uint32_t size)
     return (uint32_t)text_name(name, size, characters, length, str->kind);
 }
 
-uint32_t objects_folded(const struct py_str *str, char *name)
+uint32_t objects_short(const struct py_str *str, char *name, bool fold)
 {
     unsigned char characters[FOLDED_AT_ONCE * 4]; /* a handler's stack is small */
     uint32_t length = str->length < NAME_CHARACTERS_MAX ? str->length : NAME_CHARACTERS_MAX;
     struct text_folding folding;
-    text_fold_begin(&folding, name);
+    text_fold_begin(&folding, name, fold);
     for (uint32_t from = 0; from < length; from += FOLDED_AT_ONCE) {
         uint32_t some = length - from < FOLDED_AT_ONCE ? length - from : FOLDED_AT_ONCE;
         if (!guard_copy(characters, str->data + (uintptr_t)from * str->kind, (size_t)some * str->kind))
@@ -129,17 +129,29 @@ uint32_t objects_folded(const struct py_str *str, char *name)
 
 /* How many digits it has: 3.12+ in a tag with its sign, before in ob_size, which is
  * negative for a negative int. */
-bool objects_number(const struct py_target *target, uintptr_t object, uint64_t *number)
+static bool read_integer(const struct py_target *target, uintptr_t object, uint32_t most, uint64_t *magnitude, bool *negative)
 {
     const struct layout *layout = &target->layout;
-    uint32_t digit[2] = {0, 0};
+    uint32_t digit[3] = {0, 0, 0};
     uint64_t type, size;
     if (!may_be_object(object) || !guard_word(object + (uintptr_t)layout->object_type, &type) || !type_is(target, type, UINTPTR_MAX /* none */, FLAG_LONG_SUBCLASS) ||
-        !guard_word(object + (uintptr_t)layout->long_size, &size) || (layout->long_is_tagged && (size & 2)))
+        !guard_word(object + (uintptr_t)layout->long_size, &size))
         return false;
-    uint64_t digits = layout->long_is_tagged ? size >> 3 : size;
-    if (digits > 2 || !guard_copy(digit, object + (uintptr_t)layout->long_digits, digits * sizeof *digit))
+    *negative = layout->long_is_tagged ? (size & 3) == 2 : (int64_t)size < 0;
+    uint64_t digits = layout->long_is_tagged ? size >> 3 : *negative ? -size : size;
+    if (digits > most || !guard_copy(digit, object + (uintptr_t)layout->long_digits, digits * sizeof *digit) || digit[2] > 15)
         return false;
-    *number = (uint64_t)digit[1] << 30 | digit[0];
+    *magnitude = (uint64_t)digit[2] << 60 | (uint64_t)digit[1] << 30 | digit[0];
     return true;
+}
+
+bool objects_integer(const struct py_target *target, uintptr_t object, uint64_t *magnitude, bool *negative)
+{
+    return read_integer(target, object, 3, magnitude, negative);
+}
+
+bool objects_number(const struct py_target *target, uintptr_t object, uint64_t *number)
+{
+    bool negative;
+    return read_integer(target, object, 2, number, &negative) && !negative;
 }

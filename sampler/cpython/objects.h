@@ -37,11 +37,13 @@ bool objects_bytes(const struct py_target *target, uintptr_t object, struct py_b
  * beginning. The length; 0: not readable, or size is too small (TEXT_NAME_MAX is enough). */
 uint32_t objects_text(const struct py_str *str, char *name, uint32_t size);
 
-/* The same, with its digits folded (text_fold_begin): at most TEXT_FOLDED_MAX bytes. 0: not readable, or empty. */
-uint32_t objects_folded(const struct py_str *str, char *name);
+/* The same, shorter (text_fold_begin): at most TEXT_FOLDED_MAX bytes. 0: not readable, or empty. */
+uint32_t objects_short(const struct py_str *str, char *name, bool fold);
 
 /* An int that is not negative and has two digits of 30 bits at most. */
 bool objects_number(const struct py_target *target, uintptr_t object, uint64_t *number);
+/* One of at most 64 bits beside its sign. */
+bool objects_integer(const struct py_target *target, uintptr_t object, uint64_t *magnitude, bool *negative);
 
 /* Whether object's ob_type is exactly type. */
 bool objects_is(const struct py_target *target, uintptr_t object, uintptr_t type);

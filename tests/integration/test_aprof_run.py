@@ -165,10 +165,10 @@ def test_ignored_signals_stay_ignored():
 def test_options_become_settings():
     got = words_of(run("-r", "77", "-o", "spool", "-m", "cpu,wall", "-w", "5", "-d", "9", "--delay", "2",
                        "--overhead", "3", "--tag", "a=1", "--tag=b=2", "--paths", "full", "--clock=monotonic", "--reader", "copy",
-                       "--no-children", "--thread-frames", "--task-names", "-v", "--", "env"))
+                       "--no-children", "--thread-frames", "--task-names", "--label", "a", "--label=b,c", "-v", "--", "env"))
     for name, value in (("RATE", "77"), ("DIR", "spool"), ("METRICS", "cpu,wall"), ("WINDOW", "5"), ("DURATION", "9"), ("OVERHEAD", "3"),
                         ("DELAY", "2"), ("TAGS", "a=1,b=2"), ("PATHS", "full"), ("CLOCK", "monotonic"),
-                        ("READER", "copy"), ("CHILDREN", "0"), ("THREAD_FRAMES", "1"), ("TASK_NAMES", "1"), ("LOG", "info"), ("SUMMARY", "1")):
+                        ("READER", "copy"), ("CHILDREN", "0"), ("THREAD_FRAMES", "1"), ("TASK_NAMES", "1"), ("LABEL", "a,b,c"), ("LOG", "info"), ("SUMMARY", "1")):
         same(got.get("APROF_" + name), value, name)
 
 
@@ -211,7 +211,7 @@ def test_help_and_version():
     result = run("--help")
     same(result.returncode, 0, "status")
     for word in ("--rate", "--overhead", "--output", "--metrics", "--window", "--duration", "--delay", "--tag", "--paths", "--clock",
-                 "--reader", "--thread-frames", "--task-names", "--no-children", "--report", "--flame", "--quiet", "--verbose", "--check", "--env", "--version"):
+                 "--reader", "--thread-frames", "--task-names", "--label", "--no-children", "--report", "--flame", "--quiet", "--verbose", "--check", "--env", "--version"):
         assert word in result.stdout.decode(), word
     assert run("--version").stdout.startswith(b"aprof-run 0."), run("--version").stdout
 

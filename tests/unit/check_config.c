@@ -303,6 +303,32 @@ START_TEST(tags_are_split)
 }
 END_TEST
 
+static uint32_t labels(const char *given, const char *name[4])
+{
+    static char text[1200];
+    snprintf(text, sizeof text, "%s", given);
+    count = 0;
+    return config_labels(text, name, 4, hear, &count);
+}
+
+START_TEST(labels_are_split)
+{
+    const char *name[4];
+    ck_assert_uint_eq(labels("", name), 0);
+    ck_assert_uint_eq(labels(",request_route,,tenant.id-2,", name), 2);
+    ck_assert_int_eq(count, 0);
+    ck_assert_str_eq(name[0], "request_route");
+    ck_assert_str_eq(name[1], "tenant.id-2");
+    ck_assert_uint_eq(labels("a b,ok,c=d,\xc3\xa9", name), 1);
+    ck_assert_int_eq(count, 3);
+    ck_assert_str_eq(said[0], "APROF_LABEL: \"a b\" is not made of letters, digits, _, . and -; left out");
+    ck_assert_str_eq(name[0], "ok");
+    ck_assert_uint_eq(labels("a,b,c,d,e,f", name), 4);
+    ck_assert_int_eq(count, 2);
+    ck_assert_str_eq(said[0], "APROF_LABEL: \"e\" is one too many; left out");
+}
+END_TEST
+
 START_TEST(what_is_no_tag_is_left_out)
 {
     ck_assert_uint_eq(tags("", 4), 0);
@@ -330,7 +356,7 @@ Suite *suite_config(void)
         defaults, a_bad_value_costs_one_line, an_unknown_name_costs_one_line, a_long_or_hostile_value_is_shown_cut_and_clean,
         an_unknown_name_is_shown_clean, of_several_entries_the_first_counts, an_equals_sign_may_be_in_a_value,
         sets_are_shown_in_the_tables_order, a_small_buffer_is_not_overrun, hostile_environments, tags_are_split,
-        what_is_no_tag_is_left_out, too_many_tags_are_left_out,
+        what_is_no_tag_is_left_out, labels_are_split, too_many_tags_are_left_out,
     };
     Suite *suite = suite_create("config");
     TCase *core = tcase_create("core"), *rows = tcase_create("each row");

@@ -188,7 +188,7 @@ END_TEST
 static const char *folded(const void *characters, size_t length, int kind, size_t piece)
 {
     struct text_folding folding;
-    text_fold_begin(&folding, out);
+    text_fold_begin(&folding, out, true);
     for (size_t i = 0; i < length; i += piece)
         text_fold_more(&folding, (const char *)characters + i * (size_t)kind, length - i < piece ? length - i : piece, kind);
     out[text_fold_end(&folding)] = '\0';

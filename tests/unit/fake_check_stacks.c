@@ -10,8 +10,10 @@
 #include "hooks/real.h"
 #include "hooks/sigaction.h"
 #include "hooks/threads.h"
+#include "sampler/labels.h"
 #include "sampler/tick.h"
 #include "tests/unit/fake_births.h"
+#include "tests/unit/fake_contexts.h"
 #include "tests/unit/fake_thread.h"
 
 #define TSTATE 0x50000000u
@@ -889,6 +891,90 @@ START_TEST(a_record_with_names_that_somebody_wrote_over_ends)
 }
 END_TEST
 
+/* --- labels --- */
+
+static struct fake_variable variable[2];
+
+/* The thread runs in a context where the first is set to this, and the second to what is set already. */
+static void set_to(uintptr_t value)
+{
+    struct fake tstate = fake_new(FAKE_TSTATE_AT + (uintptr_t)world.target.layout.thread_context, 8);
+    variable[0].value = value;
+    fake_put_word(&tstate, 0, fake_context(&world.target, fake_trie(&world.target, variable, 2)));
+    fake_place(&tstate);
+}
+
+static void start_labelled(int minor)
+{
+    static const char *const names[] = {"route", "not_set", "tenant"};
+    start_task(minor);
+    labels_ask(names, 3);
+    fake_contexts_begin(&world.target);
+    variable[0] = fake_variable(&world.target, "route", 0x1111, 0);
+    variable[1] = fake_variable(&world.target, "tenant", 0x2222, fake_str(&world.target, 0x7e002000u, "t"));
+    place_thread(fake_task_at(0));
+    set_to(fake_str(&world.target, 0x7e000000u, "/a;b 12"));
+    labels_begin_looking(&world.target, UINT64_MAX / 2);
+    labels_look(&world.target, contexts_of_thread(&world.target, FAKE_TSTATE_AT));
+}
+
+/* Behind the marker of a thread, also where the task stands on what others say; not in what its loop stands on. */
+START_TEST(labels_stand_at_the_root)
+{
+    bool sure;
+    start_labelled(_i);
+    copy = captured(32, 1);
+    copy->root = stacks_thread_marker(&stacks, "[thread a]", 10);
+    ck_assert_str_eq(functions(stacks_intern(&stacks, copy)),
+                     "[thread a];[route=/a\\x3bb 12];[tenant=t];main;BaseEventLoop._run_once;Handle._run;t0.0;t0.1;work");
+    ck_assert_str_eq(functions(stacks_intern_task(&stacks, copy, PROFILE_ROOT)), "[thread a];[route=/a\\x3bb 12];[tenant=t];main;t0.0;t0.1;work");
+    profile_stack below = stacks_push_marker(&stacks, stacks_thread_marker(&stacks, "[thread b]", 10), "creator");
+    ck_assert_str_eq(functions(stacks_intern_task(&stacks, copy, below)), "[thread b];[route=/a\\x3bb 12];[tenant=t];creator;t0.0;t0.1;work");
+    ck_assert_str_eq(functions(stacks_intern_driver(&stacks, copy, &sure)), "[thread a];main");
+    profile_stack one = stacks_intern(&stacks, copy), other = stacks_intern_driver(&stacks, copy, &sure);
+    ck_assert_uint_eq(stacks_began_with(&stacks, one), stacks_began_with(&stacks, other));
+    ck_assert_str_eq(functions(stacks_move(&stacks, one, PROFILE_ROOT)),
+                     "[route=/a\\x3bb 12];[tenant=t];main;BaseEventLoop._run_once;Handle._run;t0.0;t0.1;work");
+    copy = captured(3, 1);
+    ck_assert_str_eq(functions(stacks_intern(&stacks, copy)), "[route=/a\\x3bb 12];[tenant=t];[truncated 3];t0.0;t0.1;work");
+}
+END_TEST
+
+START_TEST(passes_differ_by_their_labels)
+{
+    start_labelled(_i);
+    struct stack_copy *first = stacks_new_copy(32), *second = stacks_new_copy(32);
+    stacks_capture(first, &world.target, FAKE_TSTATE_AT, 1);
+    stacks_capture(second, &world.target, FAKE_TSTATE_AT, 1);
+    ck_assert(stacks_equal(first, second));
+    set_to(fake_str(&world.target, 0x7e001000u, "/b"));
+    stacks_capture(second, &world.target, FAKE_TSTATE_AT, 1);
+    ck_assert(!stacks_equal(first, second));
+}
+END_TEST
+
+START_TEST(a_record_has_the_labels_that_a_capture_has)
+{
+    start_labelled(_i);
+    for (uint32_t words = 16; words <= 2048; words *= 2) {
+        copy = stacks_new_copy(32);
+        stacks_from_ring(copy, ticked(32, (uint32_t)sizeof(struct ring) + words * 8));
+        if (words >= 32)
+            must_be_alike(copy, captured(32, 1));
+        ck_assert_uint_gt(copy->frames, 0);
+    }
+    struct ring *ring = ticked(32, 16384);
+    ck_assert_uint_eq(ring_peek(ring, RING_HEADER_WORDS) & 255, RING_LABEL);
+    static const uint64_t garbage[] = {RING_LABEL | 200 << 8 | 3ull << 32, RING_LABEL | 0xffffffffull << 32, RING_LABEL, RING_LABEL | 1 << 8 | 112ull << 32};
+    for (size_t i = 0; i < sizeof garbage / sizeof *garbage; i++) {
+        ring->word[RING_HEADER_WORDS] = garbage[i];
+        copy = stacks_new_copy(32);
+        stacks_from_ring(copy, ring);
+        ck_assert_uint_le(copy->frames, 32);
+    }
+}
+END_TEST
+
 START_TEST(without_memory_there_is_no_copy)
 {
     ck_assert_int_eq(mem_init(4096), 0);
@@ -913,7 +999,8 @@ Suite *suite_stacks(void)
         a_torn_chain_is_not_forgotten_over_the_next, a_record_says_what_a_capture_does,
         a_depth_within_a_chain, a_ring_that_is_too_small_for_a_chain, a_record_that_somebody_wrote_over_ends, a_record_of_a_torn_awaiter, a_circle_has_a_marker_above_the_loop,
         names_stand_before_their_tasks, a_record_has_the_names_that_a_capture_has, a_ring_that_is_too_small_for_names,
-        a_record_with_names_that_somebody_wrote_over_ends,
+        a_record_with_names_that_somebody_wrote_over_ends, labels_stand_at_the_root, passes_differ_by_their_labels,
+        a_record_has_the_labels_that_a_capture_has,
     };
     Suite *suite = suite_create("stacks");
     TCase *versions = tcase_create("each version"), *core = tcase_create("core");
