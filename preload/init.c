@@ -342,15 +342,16 @@ __attribute__((constructor)) static void begin(void)
     atomic_store_explicit(&state, decide(false), memory_order_release);
 }
 
+/* Other processes of the run may go on, and none knows of them all: it says whose it is. */
 static void say_summary(void)
 {
     char line[4096];
     struct loop_totals totals = loop_totals();
     if (spooling_is_failing())
         return; /* nothing there to be read; why was said */
-    size_t length = log_format(line, sizeof line, "aprof: %lu samples, %lu.%lu s of CPU in %s (read it with: aprof report %s)\n",
+    size_t length = log_format(line, sizeof line, "aprof: %lu samples, %lu.%lu s of CPU in process %d, its children not counted (read all with: aprof report %s)\n",
                                (unsigned long)totals.samples, (unsigned long)(totals.cpu_ns / SECOND),
-                               (unsigned long)(totals.cpu_ns / (SECOND / 10) % 10), config.dir, config.dir);
+                               (unsigned long)(totals.cpu_ns / (SECOND / 10) % 10), getpid(), config.dir);
     log_write(line, length);
 }
 
