@@ -468,10 +468,55 @@ def test_flame_leaves_a_page_of_this_run():
     assert os.path.exists(report)
 
 
-def test_flame_that_cannot_be_written_changes_nothing():
+def unwritable():
+    """(what is given, what is said of it); WORK is left as it was."""
+    folder, page = os.path.join(WORK, "closed"), os.path.join(WORK, "a-file")
+    os.makedirs(folder, exist_ok=True)
+    with open(page, "w", encoding="utf-8"):
+        pass
+    yield WORK, "is a directory"
+    yield WORK + "/", "is a directory"
+    yield os.path.join(WORK, "nowhere", "page.html"), "nowhere is no directory"
+    yield os.path.join(page, "page.html"), "a-file is no directory"
+    os.chmod(folder, 0o500)
+    for closed in (folder, "/sys", "/proc/sys"):  # root writes to the first; the others are often mounted to be read only
+        if not os.access(closed, os.W_OK):
+            yield os.path.join(closed, "page.html"), "cannot write to the directory"
+
+
+def test_what_cannot_be_written_is_refused_before_anything_runs():
     need_supervise()
-    result = run("-q", "--flame", os.path.join(WORK, "nowhere/flame.html"), PYTHON, "-c", "print(1); raise SystemExit(7)")
+    ran, place = os.path.join(WORK, "ran"), os.path.join(WORK, "unmade")
+    for option in ("--flame", "--report"):
+        for path, said in unwritable():
+            for mode in ([], ["--check"]):
+                result = run("-q", "-o", place, *mode, option + "=" + path, "touch", ran)
+                same((result.returncode, result.stdout, len(result.stderr.splitlines())), (2, b"", 1), "%s %s (%r)" % (option, path, result.stderr))
+                assert said.encode() in result.stderr and path.encode() in result.stderr, result.stderr
+    same((os.path.exists(ran), os.path.exists(place)), (False, False), "it ran, it made a spool")
+    ends(run("-q", "--flame=", "true"), 2, "--flame needs a value")
+
+
+def test_what_can_be_written_is_not_refused():
+    need_supervise()
+    page = os.path.join(WORK, "is-there.html")
+    link = os.path.join(WORK, "link.html")
+    with open(page, "w", encoding="utf-8"):
+        pass
+    os.symlink(page, link)
+    for path in (page, link, "fresh.html", "./fresh.html", "/dev/null"):
+        for option in ("--flame", "--report"):
+            same(run("-q", option + "=" + path, PYTHON, "-c", "raise SystemExit(7)").returncode, 7, "%s=%s" % (option, path))
+
+
+def test_flame_that_can_no_longer_be_written_changes_nothing():
+    need_supervise()
+    folder = os.path.join(WORK, "leaves")
+    os.makedirs(folder)
+    code = "import os; print(1); os.rmdir(%r); raise SystemExit(7)" % folder
+    result = run("-q", "--flame", os.path.join(folder, "flame.html"), PYTHON, "-c", code)
     same((result.returncode, result.stdout), (7, b"1\n"), "status and stdout (%r)" % result.stderr)
+    assert b"No such file or directory" in result.stderr, result.stderr
 
 
 def test_report_passes_signals_on_once():
