@@ -247,7 +247,7 @@ TESTS = [
     ("another-root", another_root, True),
     ("end-exec", exec_of_itself, False),
     ("kill-9", kill_at_random, False),
-    ("kill-at-rest", kill_at_rest, True),
+    ("kill-at-rest", kill_at_rest, h.WAITS),
     ("read-live", read_while_it_runs, True),
     ("bytes-50MB", fifty_megabytes, True),
     ("bytes-stdin", stdin_to_stdout, True),

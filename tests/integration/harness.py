@@ -27,6 +27,7 @@ WORK = os.path.join(REPO, "build", "integration")
 FORKY = os.environ.get("APROF_FORKY", "/var/tmp/aprof-forky")
 SUPPORTED = ((3, 11), (3, 12), (3, 13), (3, 14), (3, 15))
 
+WAITS = "waits"  # of a row: it hardly does anything but wait, and may do so beside several others
 STANDARD_ERRORS = 3  # of the number of ticks: the statistical part of every tolerance
 
 

@@ -96,8 +96,8 @@ def off(python, long):
 
 TESTS = [
     ("threadframes-laws", laws, False),
-    ("threadframes-some", some, False),
+    ("threadframes-some", some, True),
     ("threadframes-many", many, False),
-    ("threadframes-loops", loops, False),
-    ("threadframes-off", off, True),
+    ("threadframes-loops", loops, h.WAITS),
+    ("threadframes-off", off, h.WAITS),
 ]
