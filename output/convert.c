@@ -271,7 +271,7 @@ int convert_main(int argc, char **argv)
         status = convert_write(&convert);
     leftout_complain(convert.conversion.reader, "");
     if (status == TOOL_NOTHING)
-        nothing_explain(convert.conversion.reader, convert.metric, argc - optind, argv + optind);
+        nothing_explain(convert.conversion.reader, "convert", convert.metric, argc - optind, argv + optind);
     free(metrics);
     convert_close(&convert);
     return status;

@@ -580,7 +580,7 @@ static int explain_nothing(const struct diff *diff, const struct options *option
     const char *wanted = options->has_every_metric ? NULL : options->metric;
     for (int at = 0; at < COMPARE_SIDES; at++)
         if (!reader_metric(diff->sides[at].reader, 0)) {
-            nothing_explain(diff->sides[at].reader, NULL, diff->sides[at].paths_count, diff->sides[at].paths);
+            nothing_explain(diff->sides[at].reader, "compare", NULL, diff->sides[at].paths_count, diff->sides[at].paths);
             return TOOL_NOTHING;
         }
     char base_metrics[512] = "", new_metrics[512] = "";

@@ -15,6 +15,7 @@
 
 #include "output/asking.h"
 #include "output/dump_show.h"
+#include "output/nothing.h"
 #include "output/tool.h"
 
 #define SECONDS_DEFAULT 5
@@ -133,15 +134,27 @@ static int subject_parse(struct dump_command *command, int argc, char **argv)
     return -1;
 }
 
+/* `aprof-run --report` makes a folder a run. */
+static const char *folders_hint(const struct dump_command *command, char *hint, size_t size)
+{
+    uint64_t folders = nothing_folders(command->path);
+    *hint = '\0';
+    if (folders)
+        snprintf(hint, size, ", but %" PRIu64 " folder%s there may hold a run: name one%s", folders, tool_plural(folders), command->pid ? " with --dir" : "");
+    return hint;
+}
+
 static int complain_of_none(const struct dump_command *command)
 {
+    char hint[96];
+    folders_hint(command, hint, sizeof hint);
     if (!command->pid)
-        tool_complain("%s: no process writes there now", command->path);
+        tool_complain("%s: no process writes there now%s", command->path, hint);
     else if (kill((pid_t)command->pid, 0) && errno == ESRCH)
         tool_complain("no such process: %" PRIu64 " (looked in %s)", command->pid, command->path);
     else
-        tool_complain("process %" PRIu64 " does not write to %s: it is not profiled, or its spool is another directory (see --dir)",
-                      command->pid, command->path);
+        tool_complain("process %" PRIu64 " does not write to %s: it is not profiled, or its spool is another directory%s",
+                      command->pid, command->path, *hint ? hint : " (see --dir)");
     return TOOL_NOTHING;
 }
 

@@ -60,7 +60,7 @@ const char flame_help[] =
     "EXIT STATUS\n"
     "    0  fine\n"
     "    2  wrong usage\n"
-    "    3  nothing to report (the page says so)\n"
+    "    3  nothing to draw (the page says so)\n"
     "    4  some input could not be read (the rest is still shown), the page could not be\n"
     "       written, or this program was built without the page's template\n"
     "\n"
@@ -261,7 +261,7 @@ int flame_main(int argc, char **argv)
     leftout_complain(flame.reader, "");
     status = reader_failures(flame.reader) ? TOOL_UNREADABLE : flame.metrics_count ? TOOL_FINE : TOOL_NOTHING;
     if (status == TOOL_NOTHING)
-        nothing_explain(flame.reader, flame.metric, argc - optind, argv + optind);
+        nothing_explain(flame.reader, "draw", flame.metric, argc - optind, argv + optind);
     /* What could not be read at all does not take the place of what was there. */
     bool is_shown = flame.metrics_count || status == TOOL_NOTHING;
     if (is_shown && !flame_write(&flame))

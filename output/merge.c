@@ -417,7 +417,7 @@ int merge_main(int argc, char **argv)
     if (reader_failures(merge.reader))
         status = TOOL_UNREADABLE;
     if (status == TOOL_NOTHING)
-        nothing_explain(merge.reader, NULL, argc - optind, argv + optind);
+        nothing_explain(merge.reader, "merge", NULL, argc - optind, argv + optind);
     merge_close(&merge);
     return status;
 }

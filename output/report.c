@@ -949,7 +949,7 @@ int report_main(int argc, char **argv)
     if (is_nameless)
         nameless_explain(&report);
     else if (status == TOOL_NOTHING)
-        nothing_explain(report.reader, report.metric, argc - optind, argv + optind);
+        nothing_explain(report.reader, "report", report.metric, argc - optind, argv + optind);
     report_close(&report);
     return status;
 }

@@ -11,6 +11,7 @@
 #include "output/follow.h"
 #include "output/human.h"
 #include "output/listing.h"
+#include "output/nothing.h"
 #include "output/screen.h"
 #include "output/tool.h"
 #include "output/top_view.h"
@@ -133,6 +134,17 @@ static void trouble_note(struct top *top, const char *what, const char *why)
     top->view.trouble = top->trouble;
 }
 
+/* `aprof-run --report` makes a folder a run. */
+static void folders_note(struct top *top)
+{
+    char hint[96];
+    const struct follow_process *processes;
+    uint64_t folders = follow_processes(top->view.follow, &processes) ? 0 : nothing_folders(top->view.path);
+    snprintf(hint, sizeof hint, "%" PRIu64 " folder%s there may hold a run: name one", folders, tool_plural(folders));
+    if (folders)
+        trouble_note(top, "no process writes there, but ", hint);
+}
+
 static int look_now(struct top *top)
 {
     char schema[96], left_out[96];
@@ -150,6 +162,8 @@ static int look_now(struct top *top)
         trouble_note(top, "stacks that cannot be read: ", strerror(follow_unread(follow)));
     else if (follow_left_out(follow))
         trouble_note(top, "left out: ", left_out);
+    else
+        folders_note(top);
     return error;
 }
 

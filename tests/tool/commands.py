@@ -24,6 +24,7 @@ WORK = tempfile.mkdtemp(prefix="aprof-commands-")
 OUT = os.path.join(WORK, "out")
 GOOD = os.path.join(WORK, "good")
 COLUMNS = 84
+VERBS = {"flame": "draw", "diff": "compare"}  # what a command says that it has nothing to do, where that is not its name
 
 FINE, GATE, USAGE, NOTHING, UNREADABLE, FEW = range(6)
 STATUSES = {str(status) for status in range(6)}
@@ -273,7 +274,8 @@ def an_empty_spool_is_nothing_to_report():
         os.makedirs(folder, exist_ok=True)
         result = on(name, folder)
         same(result.status, NOTHING, "aprof %s: exit status (%s)" % (name, result.err))
-        need("nothing to " in result.err and folder in result.err and len(result.err.splitlines()) == 1, "aprof %s: %s", name, result.err)
+        need("nothing to %s: " % VERBS.get(name, name) in result.err and folder in result.err and len(result.err.splitlines()) == 1,
+             "aprof %s: %s", name, result.err)
     each_reader(check)
 
 
@@ -282,7 +284,7 @@ def a_spool_without_time_is_nothing_to_report():
     def check(name):
         result = on(name, folder_of("no-time", {"cpu": []}))
         same(result.status, NOTHING, "aprof %s: exit status (%s)" % (name, result.err))
-        need("nothing to " in result.err, "aprof %s: %s", name, result.err)
+        need("nothing to %s: " % VERBS.get(name, name) in result.err, "aprof %s: %s", name, result.err)
     each_reader(check)
 
 
@@ -440,6 +442,25 @@ def where_no_process_is():
             result = aprof(name, *words, path)
             same((result.status, result.out), (status, ""), "aprof %s %s" % (name, path))
             need(path in result.err and said in result.err and len(result.err.splitlines()) == 1, "aprof %s: %s", name, result.err)
+
+
+@test
+def a_folder_of_runs_is_not_taken_for_one():
+    """`aprof-run --report` leaves one: whoever names it is told of what is in it."""
+    folder = os.path.join(WORK, "runs")
+    os.makedirs(os.path.join(folder, "run-1"))
+    os.makedirs(os.path.join(folder, "run-2"))
+
+    def check(name, *words):
+        result = aprof(name, *words) if words else on(name, folder)
+        same((result.status, result.out), (NOTHING, ""), "aprof %s" % name)
+        need(re.search(r", but 2 folders (that|there) may hold a run: name one", result.err) and len(result.err.splitlines()) == 1,
+             "aprof %s: %s", name, result.err)
+    for name, words in OF_PROCESSES.items():
+        check(name, *words, folder)
+    check("dump", "--dir", folder, str(os.getpid()))
+    need("folder" not in aprof("dump", os.path.join(folder, "run-1")).err, "dump of a run: of folders")
+    each_reader(check)
 
 
 # ---- filters --------------------------------------------------------------------
