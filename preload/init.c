@@ -217,7 +217,8 @@ static int start_ticks(void)
                                    .longest_ns = SECOND / (config.min_rate < config.rate ? config.min_rate : config.rate),
                                    .share_ppm = (uint32_t)config.overhead * HANDLERS_SHARE_PPM,
                                    .clock = config.clock == CONFIG_CLOCK_MONOTONIC ? TIMER_MONOTONIC : TIMER_CPU,
-                                   .thread_names = config.thread_frames};
+                                   .thread_names = config.thread_frames,
+                                   .exceptions = config.metrics >> METRIC_EXC & 1};
     timer_init();
     return config.signals ? tick_start(&options) : 0;
 }

@@ -28,6 +28,8 @@ static void add_wall(struct account_book *book, struct seen seen, uint64_t ns)
         add(book, twin, METRIC_TASK, ns);
     if (book->metrics >> METRIC_GIL & 1)
         add_gil(book, seen, ns);
+    if (seen.exception != PROFILE_ROOT)
+        add(book, seen.exception, METRIC_EXC, ns);
 }
 
 static void add_cpu(struct account_book *book, struct seen seen, uint64_t ns)

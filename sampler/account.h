@@ -24,7 +24,8 @@
  * that task. Whatever goes to `wall` there goes to `task` on the twin: a running
  * task's time is its thread's. Whatever goes to `wall` where a thread was seen to hold
  * the GIL (sampler/seen.h) goes to `gil` as well, and is added up where it was seen to
- * wait for it; what nobody saw goes to neither.
+ * wait for it; where it was seen to handle an exception it goes to `exc`. What nobody
+ * saw goes to neither.
  */
 #ifndef APROF_SAMPLER_ACCOUNT_H
 #define APROF_SAMPLER_ACCOUNT_H

@@ -25,12 +25,13 @@ enum drop_reason {
  * rights, for another reason; files that somebody took away, replaced or cut. threads:
  * ticks that did not look at all of them; tick_deadline: those of them that ran out of time.
  * dump_refused: requests for a dump that nobody may make, or that could not be answered.
+ * exceptions: samples of which it could not be read whether they handle one.
  * thread_names: threads that are [thread ~] because a window has too many different names;
  * task_names, labels: how often a task was found to be [task ~], a value [LABEL=~] for it. */
 #define LIMITS(X) \
     X(depth) X(memory) X(spool) X(spool_full) X(spool_refused) X(spool_error) X(spool_lost) X(threads) X(interpreters) X(loops) \
     X(timers) X(names) X(records) X(signals_blocked) X(alternate_stack) X(tick_deadline) X(dump_refused) X(thread_names) X(task_names) \
-    X(labels)
+    X(labels) X(exceptions)
 
 enum limit {
 #define X(name) LIMIT_##name,

@@ -526,6 +526,7 @@ static bool make_state(void)
 {
     struct watch_options watching = {
         .target = options.target, .depth = options.depth, .max_threads = options.max_threads, .period_ns = SECOND / options.rate, .signals = options.signals,
+        .exceptions = options.metrics >> METRIC_EXC & 1,
         .thread_frames = options.thread_frames};
     if (options.clock == TIMER_CPU && watching.period_ns < clock_kernel_tick())
         watching.period_ns = clock_kernel_tick();

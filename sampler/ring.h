@@ -20,6 +20,8 @@
  *           RING_TASK       tag, address of a task: its frames end here, births_number()
  *           RING_CHAIN      tag | frames << 32: so many frame entries follow, outermost first
  *           RING_CYCLE      tag: the awaiters go round in a circle
+ *           RING_EXCEPTION  tag | length << 32, a text of so many bytes: the type of the exception that the
+ *                           thread handles
  *           RING_NAME       tag | length << 32, a text of so many bytes (text_fold_end): in place of
  *                           a frame, the name of the task whose frames end here, or whose chain begins
  *           RING_LABEL      tag | label << 8 | length << 32, a text of so many bytes: what the thread's
@@ -35,14 +37,15 @@
 #include <stdint.h>
 
 enum { RING_RECORD = 0x52 };
-enum { RING_SETTLED = 1, RING_UNSETTLED = 2, RING_TASK = 3, RING_CHAIN = 4, RING_CYCLE = 5, RING_NAME = 6, RING_LABEL = 7 };
+enum { RING_SETTLED = 1, RING_UNSETTLED = 2, RING_TASK = 3, RING_CHAIN = 4, RING_CYCLE = 5, RING_NAME = 6, RING_LABEL = 7, RING_EXCEPTION = 8 };
 enum { RING_HEADER_WORDS = 4 };
 
 /* Flags of a record. */
 enum {
     RING_HOLDS_GIL = 1, /* the thread held its interpreter's GIL */
     RING_IN_SYSCALL = 2, /* it was interrupted at the return of a system call */
-    RING_TORN_AWAITER = 4 /* awaiters are missing: they could not be read as one piece */
+    RING_TORN_AWAITER = 4, /* awaiters are missing: they could not be read as one piece */
+    RING_TORN_EXCEPTION = 8 /* what the thread handles could not be read */
 };
 
 /* The first word of a record; words and entries have 24 bits each, more than any ring holds. */

@@ -22,7 +22,8 @@ enum seen_gil { SEEN_GIL_NEITHER, SEEN_GIL_HELD, SEEN_GIL_WANTED, SEEN_GIL_UNKNO
 
 struct seen {
     profile_stack stack;
-    uint8_t gil; /* enum seen_gil */
+    profile_stack exception; /* the same with [exception TYPE] on it; PROFILE_ROOT: it handles none, or nobody asked */
+    uint8_t gil;             /* enum seen_gil */
 };
 
 /* On this stack, of which nothing else is known. */
@@ -33,7 +34,7 @@ static inline struct seen seen_at(profile_stack stack)
 
 static inline bool seen_is_same(struct seen a, struct seen b)
 {
-    return a.stack == b.stack && a.gil == b.gil;
+    return a.stack == b.stack && a.exception == b.exception && a.gil == b.gil;
 }
 
 #endif

@@ -30,7 +30,8 @@ static void start_copy(struct stack_copy *copy)
     copy->frames = copy->cut = copy->task_frames = 0;
     copy->task = 0;
     memset(copy->label, 0, sizeof copy->label);
-    copy->awaited = copy->cycle = copy->chosen = copy->torn_awaiter = false;
+    copy->awaited = copy->cycle = copy->chosen = copy->torn_awaiter = copy->torn_exception = false;
+    copy->exception_length = 0;
 }
 
 /* Entries come leaf first, those of a chain outermost first: they are put where
@@ -127,6 +128,14 @@ static void take(struct filling *filling, const struct stacked_walk *walk, const
     }
 }
 
+static void read_exception(struct stack_copy *copy, const struct py_target *target, uintptr_t tstate)
+{
+    enum exceptions_found found = exceptions_of_thread(target, tstate, copy->exception, &copy->exception_length);
+    if (found != EXCEPTIONS_ONE)
+        copy->exception_length = 0;
+    copy->torn_exception = found == EXCEPTIONS_TORN;
+}
+
 enum frames_end stacks_capture(struct stack_copy *copy, const struct py_target *target, uintptr_t tstate, uint64_t seed)
 {
     struct stacked_walk walk;
@@ -140,6 +149,8 @@ enum frames_end stacks_capture(struct stack_copy *copy, const struct py_target *
     copy->end = filling.torn || filling.chain_left || !labelled ? FRAMES_TORN : walk.frames.end;
     copy->chosen = walk.chosen;
     copy->torn_awaiter = walk.torn;
+    if (copy->reads_exceptions)
+        read_exception(copy, target, tstate);
     if (stacks_is_whole(copy->end) && copy->frames == 0)
         copy->end = FRAMES_EMPTY;
     return copy->end;
@@ -147,10 +158,11 @@ enum frames_end stacks_capture(struct stack_copy *copy, const struct py_target *
 
 enum { TEXT_WORDS = (TEXT_FOLDED_MAX + 7) / 8 };
 
-static uint32_t text_in_ring(const struct ring *ring, uint32_t *at, uint64_t word[TEXT_WORDS])
+/* Its length. */
+static uint32_t text_in_ring(const struct ring *ring, uint32_t *at, uint64_t *word, uint32_t most)
 {
     uint32_t length = (uint32_t)(ring_peek(ring, *at) >> 32), words = (length + 7) / 8;
-    if (length > TEXT_FOLDED_MAX)
+    if (length > most)
         length = words = 0; /* somebody wrote over it */
     for (uint32_t i = 0; i < words; i++)
         word[i] = ring_peek(ring, *at + 1 + i);
@@ -161,16 +173,23 @@ static uint32_t text_in_ring(const struct ring *ring, uint32_t *at, uint64_t wor
 static struct stack_entry name_in_ring(const struct ring *ring, uint32_t *at)
 {
     uint64_t word[TEXT_WORDS];
-    uint32_t length = text_in_ring(ring, at, word);
+    uint32_t length = text_in_ring(ring, at, word, TEXT_FOLDED_MAX);
     return entry_of_name((const char *)word, length);
 }
 
 static void take_label(struct stack_copy *copy, const struct ring *ring, uint32_t *at)
 {
     uint64_t word[TEXT_WORDS];
-    uint32_t label = ring_peek(ring, *at) >> 8 & 255, length = text_in_ring(ring, at, word);
+    uint32_t label = ring_peek(ring, *at) >> 8 & 255, length = text_in_ring(ring, at, word, TEXT_FOLDED_MAX);
     if (label < labels_asked)
         copy->label[label] = markers_of_label(label, (const char *)word, length);
+}
+
+static void take_exception(struct stack_copy *copy, const struct ring *ring, uint32_t *at)
+{
+    uint64_t word[(EXCEPTION_NAME_MAX + 7) / 8];
+    copy->exception_length = text_in_ring(ring, at, word, EXCEPTION_NAME_MAX);
+    memcpy(copy->exception, word, copy->exception_length);
 }
 
 static struct stack_entry entry_in_ring(const struct ring *ring, uint32_t *at)
@@ -215,12 +234,16 @@ void stacks_from_ring(struct stack_copy *copy, const struct ring *ring)
         case RING_LABEL:
             take_label(copy, ring, &at);
             break;
+        case RING_EXCEPTION:
+            take_exception(copy, ring, &at);
+            break;
         default:
             add_frame(&filling, entry_in_ring(ring, &at));
         }
     }
     copy->cut += (uint32_t)ring_peek(ring, 3);
     copy->torn_awaiter = ring_flags(header) & RING_TORN_AWAITER;
+    copy->torn_exception = ring_flags(header) & RING_TORN_EXCEPTION;
     copy->end = filling.torn || filling.chain_left ? FRAMES_TORN : FRAMES_COMPLETE;
 }
 
@@ -233,6 +256,8 @@ bool stacks_equal(const struct stack_copy *a, const struct stack_copy *b)
 {
     if (a->end != b->end || a->frames != b->frames || a->cut != b->cut || a->task != b->task || a->task_frames != b->task_frames ||
         memcmp(a->label, b->label, sizeof a->label) != 0)
+        return false;
+    if (a->exception_length != b->exception_length || memcmp(a->exception, b->exception, a->exception_length) != 0)
         return false;
     for (uint32_t i = 0; i < a->frames; i++)
         if (a->entry[i].identity != b->entry[i].identity || a->entry[i].lasti != b->entry[i].lasti)
@@ -284,6 +309,20 @@ static profile_stack push(struct stacks *stacks, profile_stack parent, profile_f
 profile_stack stacks_push_marker(struct stacks *stacks, profile_stack parent, const char *marker)
 {
     return push(stacks, parent, profile_intern(stacks->profile, marker, strlen(marker), 0));
+}
+
+profile_stack stacks_push_exception(struct stacks *stacks, profile_stack stack, const struct stack_copy *copy)
+{
+    char marker[EXCEPTION_NAME_MAX + 16];
+    static const char before[] = "[exception ";
+    uint32_t length = sizeof before - 1;
+    if (!copy->exception_length)
+        return PROFILE_ROOT;
+    memcpy(marker, before, length);
+    memcpy(marker + length, copy->exception, copy->exception_length);
+    length += copy->exception_length;
+    marker[length++] = ']';
+    return push(stacks, stack, profile_intern(stacks->profile, marker, length, 0));
 }
 
 profile_stack stacks_push_truncated(struct stacks *stacks, profile_stack root, uint32_t frames)

@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "sampler/codes.h"
+#include "sampler/cpython/exceptions.h"
 #include "sampler/cpython/frames.h"
 #include "sampler/markers.h"
 #include "sampler/profile.h"
@@ -48,6 +49,10 @@ struct stack_copy {
     bool cycle;           /* its awaiters go round in a circle */
     bool chosen;          /* of several awaiters one was taken by lot */
     bool torn_awaiter;    /* awaiters are missing */
+    bool reads_exceptions; /* a pass also reads what the thread handles; set by whoever owns the copy */
+    bool torn_exception;  /* ... and could not */
+    uint32_t exception_length; /* of the type's name; 0: the thread handles none */
+    char exception[EXCEPTION_NAME_MAX];
     profile_stack root;   /* what its stacks stand on: the marker of the thread's name. Set by whoever interns; no part of a pass */
     marker_id label[LABELS_MOST]; /* what the thread's context says; 0: nothing */
     struct stack_entry entry[];
@@ -100,6 +105,8 @@ profile_stack stacks_move(struct stacks *stacks, profile_stack stack, profile_st
 profile_stack stacks_label(struct stacks *stacks, profile_stack stack, const marker_id *label);
 /* A task's name more, if it has one. */
 profile_stack stacks_push_name(struct stacks *stacks, profile_stack parent, marker_id name);
+/* On the stack, the marker of the exception that the copy's thread handles; PROFILE_ROOT: it handles none. */
+profile_stack stacks_push_exception(struct stacks *stacks, profile_stack stack, const struct stack_copy *copy);
 /* A marker more: [ready], [cycle]. */
 profile_stack stacks_push_marker(struct stacks *stacks, profile_stack parent, const char *marker);
 /* Which function the stack's thread began with, threading's own left out, whatever the line:

@@ -15,6 +15,7 @@
 #include "sampler/codes.h"
 #include "sampler/cpython/asyncios.h"
 #include "sampler/cpython/contexts.h"
+#include "sampler/cpython/exceptions.h"
 #include "sampler/cpython/start.h"
 #include "sampler/cpython/states.h"
 #include "sampler/cpython/threadnames.h"
@@ -60,7 +61,7 @@ struct recording {
 };
 
 /* Where nothing more fits, it is still told where a task ends, that it is awaited, and of a circle. */
-enum { FRAME_WORDS = 3, TASK_WORDS = 3, MARKER_WORDS = TASK_WORDS + 2, NAME_WORDS = (TEXT_FOLDED_MAX + 7) / 8 };
+enum { FRAME_WORDS = 3, TASK_WORDS = 3, MARKER_WORDS = TASK_WORDS + 2, NAME_WORDS = (TEXT_FOLDED_MAX + 7) / 8, EXCEPTION_WORDS = (EXCEPTION_NAME_MAX + 7) / 8 };
 
 static bool put_frame(struct recording *record, const struct py_code *code, int32_t lasti)
 {
@@ -206,6 +207,18 @@ static enum frames_end walk_into(struct recording *record, uintptr_t tstate, uin
     return walk.frames.end;
 }
 
+/* Before the frames, which may take all the room. */
+static void put_exception(struct recording *record, uintptr_t tstate, uint64_t *flags)
+{
+    uint64_t word[EXCEPTION_WORDS];
+    uint32_t length;
+    enum exceptions_found found = exceptions_of_thread(tick.options.target, tstate, (char *)word, &length);
+    if (found == EXCEPTIONS_ONE && put_text(record, RING_EXCEPTION, word, length))
+        record->entries++;
+    else if (found != EXCEPTIONS_NONE)
+        *flags |= RING_TORN_EXCEPTION;
+}
+
 static void drop(_Atomic uint32_t *counter)
 {
     atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
@@ -225,6 +238,8 @@ static void write_record(struct thread *self, uintptr_t tstate, const void *ucon
         return;
     }
     ring->writing += RING_HEADER_WORDS;
+    if (tick.options.exceptions)
+        put_exception(&record, tstate, &flags);
     switch (walk_into(&record, tstate, cpu ^ now, &flags)) {
     case FRAMES_COMPLETE:
     case FRAMES_LIMIT:

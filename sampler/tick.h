@@ -31,6 +31,7 @@ struct tick_options {
     uint32_t share_ppm;      /* ... so that ticks use no more of their thread's CPU, in millionths; 0: it does not grow */
     enum timer_clock clock;
     bool thread_names;       /* what Python calls a thread is noted at its birth */
+    bool exceptions;         /* records say which exception their thread handles */
 };
 
 /* Sets what every tick reads; call before timers are made. Claims TIMER_SIGNAL

@@ -139,6 +139,8 @@ struct watch *watch_new(const struct watch_options *options, uint64_t since_ns)
     watch->one = stacks_new_copy(options->depth);
     watch->two = stacks_new_copy(options->depth);
     watch->frames = options->thread_frames ? threadframes_new(options->target, since_ns) : NULL;
+    if (watch->one && watch->two)
+        watch->one->reads_exceptions = watch->two->reads_exceptions = options->exceptions;
     if (watch->one && watch->two && !watch->frames == !options->thread_frames)
         return watch;
     watch_free(watch);
@@ -513,10 +515,19 @@ static bool records(const struct look *look, enum metric metric)
     return look->book->metrics >> metric & 1;
 }
 
+/* The copy has become this stack. */
+static struct seen seen_as(const struct look *look, profile_stack stack)
+{
+    const struct stack_copy *copy = look->watch->one;
+    if (copy->torn_exception)
+        look->window->counters.limits[LIMIT_exceptions]++;
+    return (struct seen){.stack = stack, .exception = stacks_push_exception(look->stacks, stack, copy)};
+}
+
 /* The copy, of a thread that ran. */
 static struct seen seen_running(const struct look *look, struct watched *watched, bool holds_gil)
 {
-    struct seen seen = seen_at(intern(look, watched, look->watch->one));
+    struct seen seen = seen_as(look, intern(look, watched, look->watch->one));
     if (holds_gil && records(look, METRIC_GIL))
         seen.gil = SEEN_GIL_HELD;
     return seen;
@@ -690,20 +701,24 @@ static uint64_t kind_of(const struct look *look, profile_stack stack)
     return stacks_began_with(look->stacks, stack);
 }
 
+static struct seen moved(const struct look *look, struct seen seen, profile_stack marker)
+{
+    seen.stack = stacks_move(look->stacks, seen.stack, marker);
+    if (seen.exception != PROFILE_ROOT)
+        seen.exception = stacks_move(look->stacks, seen.exception, marker);
+    return seen;
+}
+
 /* As others have it in common, whatever they are called. */
 static struct seen without_name(const struct look *look, struct seen seen)
 {
-    if (look->watch->frames)
-        seen.stack = stacks_move(look->stacks, seen.stack, PROFILE_ROOT);
-    return seen;
+    return look->watch->frames ? moved(look, seen, PROFILE_ROOT) : seen;
 }
 
 static struct seen with_name(const struct look *look, struct watched *watched, struct seen seen)
 {
     profile_stack marker = marker_of(look, watched);
-    if (marker != PROFILE_ROOT && seen.stack != PROFILE_ROOT)
-        seen.stack = stacks_move(look->stacks, seen.stack, marker);
-    return seen;
+    return marker != PROFILE_ROOT && seen.stack != PROFILE_ROOT ? moved(look, seen, marker) : seen;
 }
 
 /* Where it was seen, with all that it used, says where others were; who was not seen, was
@@ -824,7 +839,8 @@ static void read_stack(const struct look *look, struct watched *watched, uint64_
     if (!stacks_resolve(look->stacks, look->watch->one) && (!clock_thread(watched->record->tid, &after) || after != cpu))
         return;
     watched->empty = false;
-    watched->last = (struct seen){.stack = intern(look, watched, look->watch->one), .gil = gil};
+    watched->last = seen_as(look, intern(look, watched, look->watch->one));
+    watched->last.gil = gil;
     if (states_gil_is_free(look->watch->options.target, watched->tstate))
         know_wait(watched, watched->last.stack);
     else if (is_unticked(look, watched, UNTICKED_PERIODS) && is_preempted(look, watched))

@@ -45,6 +45,7 @@ struct watch_options {
     uint64_t period_ns;   /* of CPU ticks, as the kernel can give them */
     bool signals;         /* CPU ticks at all */
     bool clock_precise;   /* thread CPU clocks prove that a thread stood still */
+    bool exceptions;      /* what threads handle is read */
     bool thread_frames;   /* stacks begin with the thread's name (sampler/threadframes.h) */
     struct tasks *tasks;  /* for what running tasks stand on; NULL: no stacks of tasks */
 };

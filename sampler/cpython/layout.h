@@ -71,6 +71,7 @@ struct layout {
     int32_t long_size, long_digits;       /* ob_size (3.11) or lv_tag */
     bool long_is_tagged;                  /* 3.12+: lv_tag, digits << 3 | sign; before: signed ob_size */
     int32_t type_basicsize, type_base, type_dict, type_dictoffset, type_dealloc, type_init, type_subclasses, type_cached_keys;
+    int32_t type_qualname;                /* of a heap type: ht_qualname, a str */
 
     /* containers */
     int32_t tuple_items;                  /* the first item itself */
@@ -93,6 +94,7 @@ struct layout {
 
     /* generators, coroutines, async generators */
     int32_t gen_frame, gen_state;         /* the embedded frame, gi_frame_state (a signed byte) */
+    int32_t gen_exc_state;                /* what it handles, an item of the thread's list while it runs */
     int8_t gen_created, gen_suspended, gen_awaiting, gen_awaiting_locked, gen_executing; /* its values; 127: there is none.
                                            3.11/3.12: awaiting is `suspended` at a RESUME of 2 or more */
     int8_t gen_finished;                  /* finished is this and above */
@@ -105,6 +107,8 @@ struct layout {
     int32_t future_loop, future_callback0, future_callbacks, future_state, future_awaited_by, future_awaited_by_is_set;
     int32_t task_waiter, task_coro, task_name, task_context, task_node;
     int32_t thread_dict, thread_context;
+    int32_t thread_exc_info;              /* the innermost item of the exceptions that are being handled, ... */
+    int32_t exc_value, exc_previous;      /* ... in such an item: the exception, NULL or None, and the next one out */
     int32_t thread_running_loop;          /* 3.13+; before: in the thread's dict */
     int32_t thread_running_task, thread_tasks, interp_tasks; /* 3.14+ */
 };

@@ -461,6 +461,22 @@ START_TEST(waiting_for_the_gil_is_added_up)
 }
 END_TEST
 
+START_TEST(time_in_which_an_exception_is_handled_goes_to_exc)
+{
+    struct seen handling = {.stack = working[0], .exception = working[1]}, none = seen_at(working[0]);
+    book.metrics |= 1u << METRIC_EXC;
+    account_run(&account, &book, OPENED_CPU + 300, handling);
+    account_run(&account, &book, OPENED_CPU + 400, none);
+    account_look(&account, OPENED_NS + 1000, OPENED_CPU + 400);
+    account_wait(&account, &book, handling);
+    ck_assert_uint_eq(account.tallies, 2);
+    ck_assert_uint_eq(wall_of(working[0]), 1000);
+    ck_assert_uint_eq(wall_of(working[1]), 0);
+    ck_assert_uint_eq(profile_get_ns(profile, working[1], METRIC_EXC), 900);
+    ck_assert_uint_eq(profile_total_ns(profile, METRIC_EXC), 900);
+}
+END_TEST
+
 /* Nobody knows. */
 START_TEST(unseen_time_is_in_no_gil)
 {
@@ -523,7 +539,7 @@ Suite *suite_account(void)
         unseen_is_not_stacked_on_itself, the_ticks_of_a_window_take_no_rest_of_the_next, settling_twice_books_once,
         rounding_keeps_the_sum, large_times_do_not_overflow, the_heaviest_stacks_stay_in_the_tally, a_life_between_two_looks,
         a_twin_gets_what_wall_gets, a_twin_gets_its_part_of_a_rest, unseen_cpu_goes_where_it_was_drawn, what_is_outstanding_is_given_once, unseen_time_is_no_tasks, a_twin_gets_nothing_that_is_not_recorded,
-        time_with_the_gil_goes_to_gil, waiting_for_the_gil_is_added_up, unseen_time_is_in_no_gil,
+        time_with_the_gil_goes_to_gil, waiting_for_the_gil_is_added_up, time_in_which_an_exception_is_handled_goes_to_exc, unseen_time_is_in_no_gil,
     };
     Suite *suite = suite_create("account");
     TCase *core = tcase_create("core");

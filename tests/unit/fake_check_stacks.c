@@ -618,10 +618,12 @@ END_TEST
 
 /* --- records of CPU ticks --- */
 
+static bool asks_for_exceptions;
+
 /* What the thread's own tick leaves, at the tail of its ring. */
 static struct ring *ticked(uint32_t depth, uint32_t ring_bytes)
 {
-    struct tick_options options = {.target = &world.target, .depth = depth, .period_ns = 1000000, .clock = TIMER_CPU};
+    struct tick_options options = {.target = &world.target, .depth = depth, .period_ns = 1000000, .clock = TIMER_CPU, .exceptions = asks_for_exceptions};
     if (!threads_started()) {
         real_resolve();
         timer_init();
@@ -975,6 +977,64 @@ START_TEST(a_record_has_the_labels_that_a_capture_has)
 }
 END_TEST
 
+#define ITEM_AT 0x7a000000u
+#define ERROR_AT 0x7a100000u
+#define ERROR_TYPE_AT 0x7a200000u
+
+static void handle_one(void)
+{
+    static uintptr_t item = ITEM_AT;
+    const struct layout *layout = &world.target.layout;
+    struct fake value = fake_new(ERROR_AT, 32), made = fake_new(ITEM_AT, 16);
+    fake_put_word(&value, layout->object_type, fake_named_type(layout, ERROR_TYPE_AT, "KeyError", 1ul << 30, OBJECT_TYPE_AT));
+    fake_put_word(&made, layout->exc_value, fake_place(&value));
+    fake_place(&made);
+    fake_map(FAKE_TSTATE_AT + (uintptr_t)layout->thread_exc_info, &item, sizeof item);
+}
+
+START_TEST(a_record_has_the_exception_that_a_capture_has)
+{
+    start_task(_i);
+    place_thread(fake_task_at(0));
+    handle_one();
+    asks_for_exceptions = true;
+    struct stack_copy *captured_one = stacks_new_copy(32), *none = stacks_new_copy(32);
+    copy = stacks_new_copy(32);
+    struct ring *ring = ticked(32, 16384);
+    stacks_from_ring(copy, ring);
+    captured_one->reads_exceptions = true;
+    ck_assert(stacks_is_whole(stacks_capture(captured_one, &world.target, FAKE_TSTATE_AT, 1)));
+    must_be_alike(copy, captured_one);
+    profile_stack stack = stacks_intern(&stacks, copy);
+    ck_assert_str_eq(functions(stack), "main;BaseEventLoop._run_once;Handle._run;t0.0;t0.1;work");
+    ck_assert_str_eq(functions(stacks_push_exception(&stacks, stack, copy)), "main;BaseEventLoop._run_once;Handle._run;t0.0;t0.1;work;[exception KeyError]");
+    ck_assert(stacks_is_whole(stacks_capture(none, &world.target, FAKE_TSTATE_AT, 1)));
+    ck_assert(!stacks_equal(copy, none));
+    ck_assert_uint_eq(stacks_push_exception(&stacks, stack, none), PROFILE_ROOT);
+    for (uint32_t most = 0; most < 300; most++) { /* somebody wrote over it */
+        ring->word[RING_HEADER_WORDS] = RING_EXCEPTION | (uint64_t)most << 32;
+        stacks_from_ring(copy, ring);
+        ck_assert_uint_le(copy->exception_length, EXCEPTION_NAME_MAX);
+    }
+}
+END_TEST
+
+/* The item is not there. */
+START_TEST(a_record_without_the_exception_says_so)
+{
+    static uintptr_t nowhere = ITEM_AT;
+    start_task(_i);
+    place_thread(fake_task_at(0));
+    fake_map(FAKE_TSTATE_AT + (uintptr_t)world.target.layout.thread_exc_info, &nowhere, sizeof nowhere);
+    asks_for_exceptions = true;
+    copy = stacks_new_copy(32);
+    stacks_from_ring(copy, ticked(32, 16384));
+    ck_assert(copy->torn_exception);
+    ck_assert_uint_eq(copy->exception_length, 0);
+    ck_assert_int_eq(copy->end, FRAMES_COMPLETE);
+}
+END_TEST
+
 START_TEST(without_memory_there_is_no_copy)
 {
     ck_assert_int_eq(mem_init(4096), 0);
@@ -1000,7 +1060,7 @@ Suite *suite_stacks(void)
         a_depth_within_a_chain, a_ring_that_is_too_small_for_a_chain, a_record_that_somebody_wrote_over_ends, a_record_of_a_torn_awaiter, a_circle_has_a_marker_above_the_loop,
         names_stand_before_their_tasks, a_record_has_the_names_that_a_capture_has, a_ring_that_is_too_small_for_names,
         a_record_with_names_that_somebody_wrote_over_ends, labels_stand_at_the_root, passes_differ_by_their_labels,
-        a_record_has_the_labels_that_a_capture_has,
+        a_record_has_the_labels_that_a_capture_has, a_record_has_the_exception_that_a_capture_has, a_record_without_the_exception_says_so,
     };
     Suite *suite = suite_create("stacks");
     TCase *versions = tcase_create("each version"), *core = tcase_create("core");
