@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """busy: does a fixed kind of work for SECONDS and prints rounds a wall second, rounds a CPU second.
 
-    busy.py calls|threads|asyncio|waiting|idle SECONDS
+    busy.py calls|errors|threads|asyncio|waiting|idle SECONDS
 
+errors: half of the time goes by while an exception is handled.
 threads: four of them want the GIL all the time.
 waiting: as asyncio, beside 10,000 tasks of four coroutines that wait all the time.
 """
@@ -24,6 +25,18 @@ def calls(end):
     rounds = 0
     while time.monotonic() < end:
         fib(14)
+        rounds += 1
+    return rounds
+
+
+def errors(end):
+    rounds = 0
+    while time.monotonic() < end:
+        fib(14)
+        try:
+            raise ValueError
+        except ValueError:
+            fib(14)
         rounds += 1
     return rounds
 
@@ -63,7 +76,7 @@ def work(kind, seconds):
     if kind == "idle":
         time.sleep(seconds)
     else:
-        rounds = (threads if kind == "threads" else calls)(wall + seconds)
+        rounds = {"calls": calls, "errors": errors, "threads": threads}[kind](wall + seconds)
     return rounds / (time.monotonic() - wall), rounds / (time.thread_time() - cpu)
 
 

@@ -27,6 +27,7 @@ PYTHONS = ("3.11.2", "3.13", "3.14", "3.15")
 BIRTHS = os.path.join(births.ROOT, "build", "births_live.so")
 WAITING = 5000
 BOUND = 0.98
+EXC = {"APROF_METRICS": "cpu,wall,task,exc"}
 GIL = {"APROF_METRICS": "cpu,wall,task,gil"}
 
 # limit: for a Python. measure: (python, options) -> values. lower: the lower end counts, and is to be above. once: what no Python changes
@@ -106,6 +107,8 @@ GOALS = [
     Goal("CPU, busy program", "% of its CPU", 0.5, own("calls"), "cost.py --python {0}"),
     Goal("CPU, four threads that want the GIL", "% of its CPU", 1, own("threads"), "goals.py --only GIL --python {0}"),
     Goal("... with the metric gil (GIL)", "% of its CPU", 1, own("threads", GIL), "goals.py --only GIL --python {0}"),
+    Goal("CPU, exceptions half of the time", "% of its CPU", 1, own("errors"), "goals.py --only exceptions --python {0}"),
+    Goal("... with the metric exc (exceptions)", "% of its CPU", 1, own("errors", EXC), "goals.py --only exceptions --python {0}"),
     Goal("CPU, busy with 10,000 waiting tasks", "% of its CPU", 1, own("waiting"), "cost.py --python {0}"),
     Goal("... task ticks a second", "", 10, rounds_a_second, "cost.py --python {0}", lower=True),
     Goal("... ticks missed", "%", 0.5, missed, "cost.py --python {0}"),
