@@ -97,6 +97,26 @@ def tasks(count, long_count):
     return test
 
 
+def steady(python, long):
+    """While a thread does nothing but run ticks come apart; short waits after that are met all the same."""
+    seconds, rounds = (20, 20) if long else (5, 3)
+    truth, spool, _ = h.run_oracle(python, "steady.py", seconds, rounds, timeout=seconds + rounds + 60)
+    process, took = spool.one(), truth["took"]
+    whole = sum(took.values())
+    lines = list(process.stacks("wall"))
+    for name, true in took.items():
+        got = h.total_where(lines, lambda f, n=name: any(x.name == n for x in f)) / 1e6
+        allowed = 0.015 * whole
+        need(abs(got - true) <= allowed, "%s has %.3f s of %.3f (%.3f allowed)", name, got, true, allowed)
+    cpu = process.total("cpu") / 1e6
+    taken, due = process.counter("ticks", "taken"), 100 * whole
+    alone = truth["steady"]["cpu"] / truth["steady"]["wall"]
+    ticks = "%d ticks of %.0f" % (process.metas()[-1]["rate"]["got"] * whole, due)
+    need(alone < 0.97 or process.metas()[-1]["rate"]["got"] < 70, "%s, though it did nothing but run (%.1f %% of a CPU)", ticks, 100 * alone)
+    need(taken - process.metas()[-1]["rate"]["got"] * whole >= 0.8 * 100 * cpu * alone, "%d CPU ticks in %.2f s", taken, cpu)
+    return "%s, a CPU for %.1f %% of its work" % (ticks, 100 * alone)
+
+
 def on_edges(test):
     """What no version of Python changes much: on the oldest and the newest."""
     def both(pythons, long):
@@ -107,6 +127,7 @@ def on_edges(test):
 
 TESTS = [
     ("budget-default", load({}, 1), False),
+    ("budget-steady", steady, False),
 ]
 ONCE = [
     ("budget-1kHz", on_edges(must_slow(load({"APROF_RATE": "1000", "APROF_OVERHEAD": "1"}, 1))), False),
