@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "output/columns.h"
 #include "output/document.h"
 #include "output/human.h"
 #include "output/kind.h"
@@ -68,33 +69,9 @@ static void put_us(FILE *stream, const char *before, uint64_t us)
     fprintf(stream, "%s%" PRIu64 ".%03u", before, us / 1000, (unsigned)(us % 1000));
 }
 
-/* A column that has the same everywhere. */
-static void put_same(FILE *stream, const char *key, const char *value, size_t count)
+static void put_number(FILE *stream, uint64_t number)
 {
-    fprintf(stream, "\"%s\":[", key);
-    for (size_t at = 0; at < count; at++)
-        fprintf(stream, at ? ",%s" : "%s", value);
-    fputs("],\n", stream);
-}
-
-/* Starts a column of numbers, and goes on with it. */
-static void put_column(FILE *stream, const char *key)
-{
-    fprintf(stream, "\"%s\":[", key);
-}
-
-static void put_number(FILE *stream, size_t at, uint64_t number)
-{
-    fprintf(stream, at ? ",%" PRIu64 : "%" PRIu64, number);
-}
-
-static void put_number_or_null(FILE *stream, size_t at, uint64_t number, bool is_known)
-{
-    fputs(at ? "," : "", stream);
-    if (is_known)
-        fprintf(stream, "%" PRIu64, number);
-    else
-        fputs("null", stream);
+    fprintf(stream, "%" PRIu64, number);
 }
 
 /* ---- stacks --------------------------------------------------------------- */
@@ -204,53 +181,51 @@ static uint64_t time_in_part(const struct part *part, uint64_t before)
     return before < part->sum ? part->from_us + (uint64_t)((unsigned __int128)before * span_us / part->sum) : part->to_us;
 }
 
-static void put_times(FILE *stream, const struct samples *samples)
+/* On the way through all samples. */
+struct cells {
+    const struct samples *samples;
+    const struct part *part; /* that the last row was in */
+    uint64_t before;         /* that row, of what is in its part */
+};
+
+static void put_sample_stack(FILE *stream, void *of, size_t row)
 {
-    size_t at = 0;
-    put_column(stream, "time");
-    for (const struct part *part = samples->parts; part < samples->parts + samples->parts_count; part++) {
-        uint64_t before = 0;
-        for (; at < part->end; at++) {
-            put_us(stream, at ? "," : "", time_in_part(part, before));
-            before += samples->samples[at].weight;
-        }
+    put_number(stream, ((struct cells *)of)->samples->samples[row].stack);
+}
+
+static void put_sample_time(FILE *stream, void *of, size_t row)
+{
+    struct cells *cells = of;
+    while (row >= cells->part->end) {
+        cells->part++;
+        cells->before = 0;
     }
-    fputs("],\n", stream);
+    put_us(stream, "", time_in_part(cells->part, cells->before));
+    cells->before += cells->samples->samples[row].weight;
 }
 
-static void put_weights(FILE *stream, const struct samples *samples, enum kind_unit unit)
+static void put_sample_bytes(FILE *stream, void *of, size_t row)
 {
-    put_column(stream, "weight");
-    for (size_t at = 0; at < samples->count; at++)
-        if (unit == KIND_BYTES)
-            put_number(stream, at, samples->samples[at].weight);
-        else
-            put_us(stream, at ? "," : "", samples->samples[at].weight);
-    fprintf(stream, "],\n\"weightType\":\"%s\",", unit == KIND_BYTES ? "bytes" : "tracing-ms");
+    put_number(stream, ((struct cells *)of)->samples->samples[row].weight);
 }
 
-static void put_samples(FILE *stream, const struct samples *samples, enum kind_unit unit)
+static void put_sample_ms(FILE *stream, void *of, size_t row)
 {
-    fputs("\n\"samples\":{", stream);
-    put_column(stream, "stack");
-    for (size_t at = 0; at < samples->count; at++)
-        put_number(stream, at, samples->samples[at].stack);
-    fputs("],\n", stream);
-    put_times(stream, samples);
-    put_weights(stream, samples, unit);
-    fprintf(stream, "\"length\":%zu},\n", samples->count);
+    put_us(stream, "", ((struct cells *)of)->samples->samples[row].weight);
 }
+
+static const struct columns_one samples_in_bytes[] = {
+    { "stack", put_sample_stack, NULL }, { "time", put_sample_time, NULL }, { "weight", put_sample_bytes, NULL }, { 0 },
+};
+static const struct columns_one samples_in_time[] = {
+    { "stack", put_sample_stack, NULL }, { "time", put_sample_time, NULL }, { "weight", put_sample_ms, NULL }, { 0 },
+};
 
 /* ---- threads -------------------------------------------------------------- */
 
-static void put_no_markers(FILE *stream)
-{
-    static const char *const columns[] = { "data", "name", "startTime", "endTime", "phase", "category" };
-    fputs("\"markers\":{", stream);
-    for (size_t at = 0; at < sizeof columns / sizeof *columns; at++)
-        fprintf(stream, "\"%s\":[],", columns[at]);
-    fputs("\"length\":0}", stream);
-}
+static const struct columns_one markers[] = { /* of which there are none */
+    { "data", NULL, "" }, { "name", NULL, "" }, { "startTime", NULL, "" }, { "endTime", NULL, "" }, { "phase", NULL, "" }, { "category", NULL, "" }, { 0 },
+};
 
 /* Its pid where no other process has had it, for the viewer takes those for one. */
 static json_t *pid_of(struct firefox *firefox, const struct conversion_process *process)
@@ -289,13 +264,16 @@ static void put_process(struct firefox *firefox, const struct conversion_process
 static void put_thread(struct firefox *firefox, const struct conversion_process *process, const char *metric, const struct samples *samples, bool is_first)
 {
     FILE *stream = firefox->stream;
+    struct cells cells = { .samples = samples, .part = samples->parts };
+    bool in_bytes = kind_of(metric)->unit == KIND_BYTES;
     fputs(firefox->threads ? ",\n{" : "{", stream);
     put_field(stream, "name", document_text(metric));
     put_field(stream, "isMainThread", json_boolean(is_first));
     put_field(stream, "tid", json_integer(firefox->threads));
     put_process(firefox, process, samples);
-    put_samples(stream, samples, kind_of(metric)->unit);
-    put_no_markers(stream);
+    columns_table(stream, "markers", markers, NULL, 0);
+    fprintf(stream, "\"samples\":{\"weightType\":\"%s\",\n", in_bytes ? "bytes" : "tracing-ms");
+    columns_put(stream, in_bytes ? samples_in_bytes : samples_in_time, &cells, samples->count);
     putc('}', stream);
     firefox->threads++;
 }
@@ -332,50 +310,10 @@ static void put_threads(struct firefox *firefox)
 
 /* ---- what threads share --------------------------------------------------- */
 
-static void put_stacks(const struct firefox *firefox)
-{
-    FILE *stream = firefox->stream;
-    fputs("\"stackTable\":{", stream);
-    put_column(stream, "frame");
-    for (size_t at = 0; at < firefox->stacks_count; at++)
-        put_number(stream, at, firefox->stacks[at].frame);
-    fputs("],\n", stream);
-    put_column(stream, "prefixOffset");
-    for (size_t at = 0; at < firefox->stacks_count; at++)
-        put_number(stream, at, firefox->stacks[at].caller ? at + 1 - firefox->stacks[at].caller : 0);
-    fprintf(stream, "],\n\"length\":%zu},\n", firefox->stacks_count);
-}
-
-static void put_frames(const struct firefox *firefox, const struct symbols *symbols)
-{
-    FILE *stream = firefox->stream;
-    uint32_t count = frames_count(firefox->conversion->frames);
-    fputs("\"frameTable\":{", stream);
-    put_column(stream, "func");
-    for (uint32_t frame = 0; frame < count; frame++)
-        put_number(stream, frame, symbols_of(symbols, frame).function);
-    fputs("],\n", stream);
-    put_column(stream, "line");
-    for (uint32_t frame = 0; frame < count; frame++)
-        put_number_or_null(stream, frame, symbols_of(symbols, frame).line, symbols_of(symbols, frame).line);
-    fputs("],\n", stream);
-    put_column(stream, "category");
-    for (uint32_t frame = 0; frame < count; frame++)
-        put_number(stream, frame, *frames_text(firefox->conversion->frames, frame).place ? CATEGORY_PYTHON : CATEGORY_OTHER);
-    fputs("],\n", stream);
-    put_same(stream, "subcategory", "0", count);
-    put_same(stream, "address", "-1", count);
-    put_same(stream, "lib", "-1", count);
-    put_same(stream, "inlineDepth", "0", count);
-    put_same(stream, "nativeSymbol", "null", count);
-    put_same(stream, "innerWindowID", "null", count);
-    put_same(stream, "column", "null", count);
-    put_same(stream, "originalLocation", "null", count);
-    fprintf(stream, "\"length\":%" PRIu32 "},\n", count);
-}
-
 /* Texts are numbers of rows of one table, files also of one of their own. */
-struct texts {
+struct shared {
+    const struct firefox *firefox;
+    struct symbols *symbols;
     struct names *strings, *files;
 };
 
@@ -384,44 +322,83 @@ static uint32_t row_of(struct names *names, const char *text)
     return names_add(names, text, strlen(text));
 }
 
-static void put_functions(FILE *stream, const struct symbols *symbols, struct texts *texts)
+static void put_stack_frame(FILE *stream, void *of, size_t row)
 {
-    uint32_t count = symbols_functions(symbols);
-    fputs("\"funcTable\":{", stream);
-    put_column(stream, "name");
-    for (uint32_t function = 0; function < count; function++)
-        put_number(stream, function, row_of(texts->strings, symbols_function(symbols, function).name));
-    fputs("],\n", stream);
-    put_column(stream, "source");
-    for (uint32_t function = 0; function < count; function++) {
-        const char *file = symbols_function(symbols, function).file;
-        put_number_or_null(stream, function, *file ? row_of(texts->files, file) : 0, *file);
-    }
-    fputs("],\n", stream);
-    put_same(stream, "isJS", "false", count);
-    put_same(stream, "relevantForJS", "false", count);
-    put_same(stream, "resource", "-1", count);
-    put_same(stream, "lineNumber", "null", count);
-    put_same(stream, "columnNumber", "null", count);
-    put_same(stream, "originalLocation", "null", count);
-    fprintf(stream, "\"length\":%" PRIu32 "},\n", count);
+    put_number(stream, ((struct shared *)of)->firefox->stacks[row].frame);
 }
 
-static void put_sources(FILE *stream, struct texts *texts)
+static void put_stack_caller(FILE *stream, void *of, size_t row)
 {
-    uint32_t count = names_count(texts->files);
-    fputs("\"sources\":{", stream);
-    put_column(stream, "filename");
-    for (uint32_t file = 0; file < count; file++)
-        put_number(stream, file, row_of(texts->strings, names_text(texts->files, file, NULL)));
-    fputs("],\n", stream);
-    put_same(stream, "id", "null", count);
-    put_same(stream, "startLine", "1", count);
-    put_same(stream, "startColumn", "1", count);
-    put_same(stream, "sourceMapURL", "null", count);
-    put_same(stream, "content", "null", count);
-    fprintf(stream, "\"length\":%" PRIu32 "},\n", count);
+    uint32_t caller = ((struct shared *)of)->firefox->stacks[row].caller;
+    put_number(stream, caller ? row + 1 - caller : 0);
 }
+
+static const struct columns_one stack_columns[] = { { "frame", put_stack_frame, NULL }, { "prefixOffset", put_stack_caller, NULL }, { 0 } };
+
+static void put_frame_function(FILE *stream, void *of, size_t row)
+{
+    put_number(stream, symbols_of(((struct shared *)of)->symbols, (uint32_t)row).function);
+}
+
+static void put_frame_line(FILE *stream, void *of, size_t row)
+{
+    uint32_t line = symbols_of(((struct shared *)of)->symbols, (uint32_t)row).line;
+    if (line)
+        put_number(stream, line);
+    else
+        fputs("null", stream);
+}
+
+static void put_frame_category(FILE *stream, void *of, size_t row)
+{
+    const struct frames *frames = ((struct shared *)of)->firefox->conversion->frames;
+    put_number(stream, *frames_text(frames, (uint32_t)row).place ? CATEGORY_PYTHON : CATEGORY_OTHER);
+}
+
+static const struct columns_one frame_columns[] = {
+    { "func", put_frame_function, NULL }, { "line", put_frame_line, NULL }, { "category", put_frame_category, NULL },
+    { "subcategory", NULL, "0" },         { "address", NULL, "-1" },        { "lib", NULL, "-1" },
+    { "inlineDepth", NULL, "0" },         { "nativeSymbol", NULL, "null" }, { "innerWindowID", NULL, "null" },
+    { "column", NULL, "null" },           { "originalLocation", NULL, "null" }, { 0 },
+};
+
+static void put_function_name(FILE *stream, void *of, size_t row)
+{
+    struct shared *shared = of;
+    put_number(stream, row_of(shared->strings, symbols_function(shared->symbols, (uint32_t)row).name));
+}
+
+static void put_function_source(FILE *stream, void *of, size_t row)
+{
+    struct shared *shared = of;
+    const char *file = symbols_function(shared->symbols, (uint32_t)row).file;
+    if (*file)
+        put_number(stream, row_of(shared->files, file));
+    else
+        fputs("null", stream);
+}
+
+static const struct columns_one function_columns[] = {
+    { "name", put_function_name, NULL }, { "source", put_function_source, NULL }, { "isJS", NULL, "false" },
+    { "relevantForJS", NULL, "false" },  { "resource", NULL, "-1" },              { "lineNumber", NULL, "null" },
+    { "columnNumber", NULL, "null" },    { "originalLocation", NULL, "null" },    { 0 },
+};
+
+static void put_source_name(FILE *stream, void *of, size_t row)
+{
+    struct shared *shared = of;
+    put_number(stream, row_of(shared->strings, names_text(shared->files, (uint32_t)row, NULL)));
+}
+
+static const struct columns_one source_columns[] = {
+    { "filename", put_source_name, NULL }, { "id", NULL, "null" },           { "startLine", NULL, "1" },
+    { "startColumn", NULL, "1" },          { "sourceMapURL", NULL, "null" }, { "content", NULL, "null" }, { 0 },
+};
+
+/* Of which there are none. */
+static const struct columns_one resource_columns[] = { { "name", NULL, "" }, { "host", NULL, "" }, { "type", NULL, "" }, { 0 } };
+static const struct columns_one native_columns[] = { { "libIndex", NULL, "" }, { "address", NULL, "" }, { "name", NULL, "" }, { "functionSize", NULL, "" }, { 0 } };
+static const struct columns_one location_columns[] = { { "source", NULL, "" }, { "line", NULL, "" }, { "column", NULL, "" }, { 0 } };
 
 static void put_strings(FILE *stream, const struct names *strings)
 {
@@ -433,24 +410,25 @@ static void put_strings(FILE *stream, const struct names *strings)
     fputs("]", stream);
 }
 
+/* Sources are known once functions are written, and texts once those are. */
 static void put_shared(const struct firefox *firefox)
 {
     FILE *stream = firefox->stream;
-    struct symbols *symbols = symbols_new(firefox->conversion->frames, firefox->conversion->by_line);
-    struct texts texts = { names_new(), names_new() };
+    const struct conversion *conversion = firefox->conversion;
+    struct shared shared = { firefox, symbols_new(conversion->frames, conversion->by_line), names_new(), names_new() };
     fputs("\"shared\":{", stream);
-    put_stacks(firefox);
-    put_frames(firefox, symbols);
-    put_functions(stream, symbols, &texts);
-    put_sources(stream, &texts);
-    fputs("\"resourceTable\":{\"length\":0,\"name\":[],\"host\":[],\"type\":[]},\n"
-          "\"nativeSymbols\":{\"libIndex\":[],\"address\":[],\"name\":[],\"functionSize\":[],\"length\":0},\n"
-          "\"sourceLocationTable\":{\"source\":[],\"line\":[],\"column\":[],\"length\":0},\n", stream);
-    put_strings(stream, texts.strings);
+    columns_table(stream, "stackTable", stack_columns, &shared, firefox->stacks_count);
+    columns_table(stream, "frameTable", frame_columns, &shared, frames_count(conversion->frames));
+    columns_table(stream, "funcTable", function_columns, &shared, symbols_functions(shared.symbols));
+    columns_table(stream, "sources", source_columns, &shared, names_count(shared.files));
+    columns_table(stream, "resourceTable", resource_columns, NULL, 0);
+    columns_table(stream, "nativeSymbols", native_columns, NULL, 0);
+    columns_table(stream, "sourceLocationTable", location_columns, NULL, 0);
+    put_strings(stream, shared.strings);
     fputs("},\n", stream);
-    symbols_free(symbols);
-    names_free(texts.strings);
-    names_free(texts.files);
+    symbols_free(shared.symbols);
+    names_free(shared.strings);
+    names_free(shared.files);
 }
 
 static json_t *visible(uint32_t threads)
