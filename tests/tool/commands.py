@@ -311,6 +311,31 @@ def a_file_without_a_stack_is_refused():
     each_reader(check)
 
 
+@test
+def requests_and_answers_are_passed_over():
+    """What `aprof dump` and eviction put beside the windows is nobody else's."""
+    spool = folder_of("asked", {"cpu": STACKS})
+    stem = os.path.join(spool, "aprof.h.100.%d" % START_US)
+
+    def check(name):
+        shown = []
+        for others in ((), (stem + ".ask", stem + ".dump", stem + ".dump.tmp", os.path.join(spool, ".aprof.lock"), os.path.join(spool, ".gitignore"))):
+            for path in others:
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write("main (app.py:1);answered (app.py:2) 5000000\n")
+            result = on(name, spool)
+            shown.append((result.status, result.err, sorted(os.listdir(OUT)) if os.path.isdir(OUT) else "", output_of(result)))
+            for path in others:
+                need(os.path.exists(path), "aprof %s: took %s away", name, path)
+                os.unlink(path)
+        same(shown[1], shown[0], "aprof %s: with and without them" % name)
+        need(b"answered" not in shown[1][3], "aprof %s: an answer is shown", name)
+    each_reader(check)
+    result = aprof("report", "--json", spool)
+    quality = json.loads(result.out)["quality"]
+    same((quality["files"], quality["lines_bad"], quality["repeated"], quality["unfinished"]), (1, 0, 0, 0), "counts")
+
+
 def what_was_left_out_is_said(name, result, words):
     """Where its figures are read, else as one line on stderr."""
     if name == "report":
