@@ -39,6 +39,7 @@
 #include "sampler/loop.h"
 #include "sampler/markers.h"
 #include "sampler/stall.h"
+#include "sampler/stacked.h"
 #include "sampler/tick.h"
 
 #define SECOND 1000000000ull
@@ -204,6 +205,7 @@ static void prepare_sampler(void)
         .descriptors = spooling_descriptors,
     };
     markers_ask_for_tasks(config.task_names);
+    stacked_stack_work(config.executor);
     loop_prepare(&options);
     spooling_prepare(&config);
     fork_on_child(become_child);

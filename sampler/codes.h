@@ -40,7 +40,8 @@ enum {
     CODE_HANDLE = 4,   /* Handle._run of asyncio/events.py */
     CODE_THREAD = 8,   /* what threading.py calls a thread's function through */
     CODE_MARKER = 16,  /* no code: the marker [thread NAME]; ... */
-    CODE_LABEL = 32    /* ... a label, [NAME=VALUE] */
+    CODE_LABEL = 32,   /* ... a label, [NAME=VALUE] */
+    CODE_WORK = 64     /* _WorkItem.run of concurrent/futures/thread.py */
 };
 
 /* [loader] Maps the shared parts. 0 or a negative errno. */
@@ -48,6 +49,9 @@ int codes_start(void);
 
 /* [handler] True when the names of this code object are settled (now or before). */
 bool codes_settle(const struct py_target *target, const struct py_code *code);
+
+/* [handler] Whether it is the identity of a CODE_WORK, seen before. */
+bool codes_is_work(uint64_t identity);
 
 /* [sampler] Takes over what handlers copied. False: one of them is still writing. */
 bool codes_drain(void);

@@ -5,8 +5,10 @@
 #include "sampler/stacked.h"
 
 #include "sampler/births.h"
+#include "sampler/codes.h"
 #include "sampler/cpython/awaiters.h"
 #include "sampler/cpython/coros.h"
+#include "sampler/cpython/executors.h"
 #include "sampler/markers.h"
 
 enum {
@@ -191,6 +193,36 @@ static bool give_inner(struct stacked_walk *walk, struct stacked *entry)
     return true;
 }
 
+/* --- work of executors --- */
+
+static bool stacks_work = true;
+
+void stacked_stack_work(bool asked)
+{
+    stacks_work = asked;
+}
+
+/* A worker's frame below the function that was sent to it: it comes again after those who may await that. */
+static bool begin_work(struct stacked_walk *walk, const struct py_frame *frame)
+{
+    uintptr_t future;
+    enum executors_found found = executors_future(walk->frames.target, walk->asyncio, frame->address, &frame->code, &future);
+    walk->seen = true;
+    walk->torn |= found == EXECUTORS_TORN;
+    if (found != EXECUTORS_FUTURE)
+        return false;
+    walk->foreign = true;
+    walk->climbing = walk->slow = future;
+    walk->climbed = 0;
+    frames_give_again(&walk->frames, frame);
+    return true;
+}
+
+static bool is_work(const struct stacked_walk *walk, const struct py_frame *frame)
+{
+    return stacks_work && walk->asyncio && !walk->seen && codes_is_work(frame->code.identity);
+}
+
 /* --- the walk --- */
 
 void stacked_begin(struct stacked_walk *walk, const struct py_target *target, const struct asyncio *asyncio, uintptr_t tstate,
@@ -201,7 +233,7 @@ void stacked_begin(struct stacked_walk *walk, const struct py_target *target, co
     walk->seed = seed;
     walk->runs = walk->climbed = walk->inner = walk->looked = walk->chain_left = 0;
     walk->generator = walk->ending = walk->climbing = walk->slow = walk->chain = 0;
-    walk->chosen = walk->torn = walk->seen = walk->chain_named = false;
+    walk->chosen = walk->foreign = walk->torn = walk->seen = walk->chain_named = false;
     walk->tstate = tstate;
     if (asyncio)
         find_running(walk, target, tstate);
@@ -250,21 +282,10 @@ static bool end_unseen_task(struct stacked_walk *walk, struct stacked *entry)
     return false;
 }
 
-bool stacked_next(struct stacked_walk *walk, struct stacked *entry)
+/* The next frame of the thread, or what ends with it; false: there is none, or others come first. */
+static bool give_next(struct stacked_walk *walk, struct stacked *entry)
 {
     struct py_frame frame;
-
-    if (walk->ending)
-        return end_task(walk, walk->ending, entry);
-    if (walk->chain_named)
-        return give_name(walk, entry);
-    if (walk->chain_left && give_inner(walk, entry))
-        return true;
-    if (walk->climbing) {
-        if (climb(walk, entry))
-            return true;
-        walk->climbing = 0;
-    }
     while (frames_next(&walk->frames, &frame)) {
         if (frame.kind == FRAME_GROUP_END) {
             if (end_group(walk, entry))
@@ -273,8 +294,29 @@ bool stacked_next(struct stacked_walk *walk, struct stacked *entry)
         }
         bool owned = walk->asyncio && frame.owner == walk->frames.target->layout.owner_generator;
         walk->generator = owned ? coros_of_frame(walk->frames.target, frame.address) : 0;
+        if (is_work(walk, &frame) && begin_work(walk, &frame))
+            return false;
         *entry = (struct stacked){.kind = STACKED_FRAME, .code = frame.code, .lasti = frame.lasti};
         return true;
     }
     return end_unseen_task(walk, entry);
+}
+
+bool stacked_next(struct stacked_walk *walk, struct stacked *entry)
+{
+    if (walk->ending)
+        return end_task(walk, walk->ending, entry);
+    if (walk->chain_named)
+        return give_name(walk, entry);
+    if (walk->chain_left && give_inner(walk, entry))
+        return true;
+    for (;;) {
+        if (walk->climbing && climb(walk, entry))
+            return true;
+        walk->climbing = 0;
+        if (give_next(walk, entry))
+            return true;
+        if (!walk->climbing)
+            return false;
+    }
 }

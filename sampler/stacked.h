@@ -13,6 +13,10 @@
  * Where several tasks wait for one, `seed` decides which one this walk shows, all
  * with equal chances; the same seed shows the same. O(depth), however many wait.
  *
+ * A worker thread of an executor that runs a function for somebody's loop (to_thread,
+ * run_in_executor) has the chains of who awaits that between the function's frames and
+ * its own, in the same way (sampler/cpython/executors.h); unless it is a loop's itself.
+ *
  * Runs in: [handler] on the thread itself, [sampler] on threads that stand
  * still. No allocation, no recursion, bounded.
  */
@@ -69,9 +73,13 @@ struct stacked_walk {
     uint32_t chain_left;
     bool chain_named;               /* its name comes next */
     bool chosen;                    /* one of several awaiters was shown */
+    bool foreign;                   /* who awaits it runs in another thread, and may go on while this one stands */
     bool seen;                      /* a task was given out */
     bool torn;                      /* ancestry is missing: it could not be read as one piece */
 };
+
+/* [loader] Whether work of executors stands on who awaits it. */
+void stacked_stack_work(bool asked);
 
 /* seed: any number. limit: frames of the thread read at most; once the chains have
  * as many, no further awaiter is sought. */

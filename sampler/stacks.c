@@ -30,7 +30,7 @@ static void start_copy(struct stack_copy *copy)
     copy->frames = copy->cut = copy->task_frames = 0;
     copy->task = 0;
     memset(copy->label, 0, sizeof copy->label);
-    copy->awaited = copy->cycle = copy->chosen = copy->torn_awaiter = copy->torn_exception = false;
+    copy->awaited = copy->cycle = copy->chosen = copy->foreign = copy->torn_awaiter = copy->torn_exception = false;
     copy->exception_length = 0;
 }
 
@@ -148,6 +148,7 @@ enum frames_end stacks_capture(struct stack_copy *copy, const struct py_target *
         take(&filling, &walk, &entry);
     copy->end = filling.torn || filling.chain_left || !labelled ? FRAMES_TORN : walk.frames.end;
     copy->chosen = walk.chosen;
+    copy->foreign = walk.foreign;
     copy->torn_awaiter = walk.torn;
     if (copy->reads_exceptions)
         read_exception(copy, target, tstate);

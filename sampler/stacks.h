@@ -48,6 +48,7 @@ struct stack_copy {
     bool awaited;         /* ... it has awaiters, and they were found */
     bool cycle;           /* its awaiters go round in a circle */
     bool chosen;          /* of several awaiters one was taken by lot */
+    bool foreign;         /* it is work for a loop in another thread, whose tasks may go on while this one stands */
     bool torn_awaiter;    /* awaiters are missing */
     bool reads_exceptions; /* a pass also reads what the thread handles; set by whoever owns the copy */
     bool torn_exception;  /* ... and could not */

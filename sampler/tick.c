@@ -87,7 +87,8 @@ static bool put_text(struct recording *record, uint64_t tag, const uint64_t *wor
     return true;
 }
 
-static bool put_name(struct recording *record, const struct asyncio *asyncio, uintptr_t task)
+/* Apart, and put_labels too: their texts are not on the stack while the walk goes deeper. */
+static __attribute__((noinline)) bool put_name(struct recording *record, const struct asyncio *asyncio, uintptr_t task)
 {
     uint64_t word[NAME_WORDS];
     if (!put_text(record, RING_NAME, word, asyncio_folded_name(tick.options.target, asyncio, task, (char *)word)))
@@ -97,7 +98,7 @@ static bool put_name(struct recording *record, const struct asyncio *asyncio, ui
 }
 
 /* What the context that the thread runs in says. */
-static void put_labels(struct recording *record, uintptr_t tstate)
+static __attribute__((noinline)) void put_labels(struct recording *record, uintptr_t tstate)
 {
     const struct py_target *target = tick.options.target;
     uintptr_t trie = contexts_trie(target, contexts_of_thread(target, tstate));

@@ -28,6 +28,7 @@ enum {
     POSTPONED_MAX = 3,         /* ticks that a record waits for names that another thread is still writing */
     OUTSIDE_TRIES = 12,        /* of reading a running thread from outside: few would favour quiet code */
     SHORT_PERIODS = 2,         /* CPU of a thread that may well end without a tick */
+    FOREIGN_LOOKS = 9,         /* one more than a stack that hangs from others' tasks is taken for known without reading it */
     UNTICKED_PERIODS = 2,      /* CPU that a thread may use without a tick before it is looked at from outside ... */
     RUNNING_PERIODS = 4,       /* ... and before that is tried while it runs, which is less exact than a look at a
                                   thread that was preempted */
@@ -56,6 +57,7 @@ struct watched {
     uintptr_t interp;
     uint64_t last_cpu;      /* CPU clock at which `last` was read ... */
     bool last_stands;       /* ... and known to stand while the clock shows it */
+    uint8_t foreign_looks;  /* ... for so many looks less one, if others ran meanwhile: those who await what it does may go on; 0: for good */
     uint8_t last_how;       /* enum dump_how: what it was found by, ... */
     uint64_t last_ns;       /* ... and when it was last found there */
     uint64_t stands_cpu, stands_ns; /* the CPU clock that it stands at, and since when it is known to show that; 0: never seen */
@@ -848,6 +850,7 @@ static void read_stack(const struct look *look, struct watched *watched, uint64_
     note_standing(watched, cpu);
     watched->last_cpu = cpu;
     watched->last_stands = look->watch->options.clock_precise && !look->watch->one->chosen; /* by lot: another one next time */
+    watched->foreign_looks = look->watch->one->foreign ? FOREIGN_LOOKS : 0;
     if (look->watch->one->cut)
         look->window->counters.limits[LIMIT_depth]++;
     if (preempted)
@@ -863,6 +866,13 @@ static bool runs_on(const struct watched *watched, uint64_t now, uint64_t cpu)
     return used + passed / WAITED_PART >= passed;
 }
 
+/* Its stack hangs from no task of others, or was read not long ago. */
+static bool is_fresh(struct watched *watched)
+{
+    watched->foreign_looks -= watched->foreign_looks > 1;
+    return watched->foreign_looks != 1;
+}
+
 /* False: its state is gone. */
 static bool look_at(const struct look *look, struct watched *watched)
 {
@@ -874,7 +884,7 @@ static bool look_at(const struct look *look, struct watched *watched)
     bool ran_on = runs_on(watched, now, cpu);
     account_look(&watched->account, now, cpu);
     watched->ran_on = ran_on && !is_unticked(look, watched, UNTICKED_PERIODS);
-    if (watched->last_stands && cpu == watched->last_cpu) {
+    if (watched->last_stands && cpu == watched->last_cpu && is_fresh(watched)) {
         /* A whole tick without a wake-up: one that waits for the GIL looks around
          * every switch interval. */
         if (!states_holds_gil(look->watch->options.target, watched->tstate))

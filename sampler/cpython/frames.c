@@ -168,3 +168,11 @@ bool frames_next(struct frames_walk *walk, struct py_frame *frame)
     }
     return false;
 }
+
+void frames_give_again(struct frames_walk *walk, const struct py_frame *frame)
+{
+    walk->next = frame->address;
+    walk->taken--;
+    walk->group_end = 0;
+    walk->end = FRAMES_MORE;
+}

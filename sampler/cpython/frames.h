@@ -64,5 +64,7 @@ void frames_begin(struct frames_walk *walk, const struct py_target *target, uint
 
 /* The next entry; false at the end: walk->end says which. */
 bool frames_next(struct frames_walk *walk, struct py_frame *frame);
+/* The frame of Python that was given out last comes once more. */
+void frames_give_again(struct frames_walk *walk, const struct py_frame *frame);
 
 #endif

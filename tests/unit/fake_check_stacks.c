@@ -11,10 +11,12 @@
 #include "hooks/sigaction.h"
 #include "hooks/threads.h"
 #include "sampler/labels.h"
+#include "sampler/stacked.h"
 #include "sampler/tick.h"
 #include "tests/unit/fake_births.h"
 #include "tests/unit/fake_contexts.h"
 #include "tests/unit/fake_thread.h"
+#include "tests/unit/fake_work.h"
 
 #define TSTATE 0x50000000u
 #define CFRAME 0x51000000u
@@ -1035,6 +1037,98 @@ START_TEST(a_record_without_the_exception_says_so)
 }
 END_TEST
 
+/* --- work of executors --- */
+
+/* A worker runs a function that task 1 awaits, and task 2 that. */
+static void start_work(int minor)
+{
+    const struct py_target *of = &world.target;
+    struct py_code code;
+    fake_asyncio_start(&world, minor, TASKS, 1 << 20);
+    fake_births_reset();
+    ck_assert_int_eq(mem_init((size_t)64 << 20), 0);
+    ck_assert_int_eq(codes_start(), 0);
+    stacks = (struct stacks){.profile = profile_new(), .paths = {.full = true}, .target = of};
+    stacks.unknown = profile_intern(stacks.profile, "[unknown]", 9, 0);
+    fake_task(&world, 1, 2);
+    awaited_by(2, 1, 1);
+    fake_wakes(&world, fake_future_at(1), 1, 8);
+    thread = fake_thread_of(&world);
+    fake_call(&thread, fake_function(of, 0, "_worker", "/lib/concurrent/futures/thread.py"));
+    fake_call_work(&thread, fake_work_item(of, fake_work_callbacks(of, fake_work_callback(of, fake_future_at(1)))));
+    fake_call(&thread, fake_function(of, 1, "sent", "/app/m.py"));
+    fake_call(&thread, fake_function(of, 2, "deeper", "/app/m.py"));
+    ck_assert(code_read(of, FAKE_WORK_AT(5), &code));
+    ck_assert(codes_learn(of, code.address, code.identity));
+    ck_assert(codes_is_work(code.identity) && !codes_is_work(code.identity + 1));
+    place_thread(0);
+}
+
+START_TEST(work_stands_on_who_awaits_it)
+{
+    bool sure;
+    start_work(_i);
+    copy = captured(32, 1);
+    ck_assert_str_eq(functions(stacks_intern(&stacks, copy)), "_worker;_WorkItem.run;t2.0;t1.0;t1.1;sent;deeper");
+    ck_assert(copy->foreign && !copy->chosen && !copy->torn_awaiter && !copy->task);
+    ck_assert_uint_eq(stacks_intern_task(&stacks, copy, PROFILE_ROOT), PROFILE_ROOT); /* in `task` its task waits */
+    stacks_intern_driver(&stacks, copy, &sure);
+    ck_assert(!sure);
+    copy = captured(3, 1);
+    ck_assert_str_eq(functions(stacks_intern(&stacks, copy)), "[truncated 4];t1.1;sent;deeper");
+    markers_ask_for_tasks(true);
+    fake_task_is_called(&world, 1, "handler 7");
+    fake_task_is_called(&world, 2, "main");
+    copy = captured(32, 1);
+    ck_assert_str_eq(functions(stacks_intern(&stacks, copy)), "_worker;_WorkItem.run;[task main];t2.0;[task handler *];t1.0;t1.1;sent;deeper");
+}
+END_TEST
+
+static void stands_alone(bool foreign, bool torn)
+{
+    copy = captured(32, 1);
+    ck_assert_str_eq(functions(stacks_intern(&stacks, copy)), "_worker;_WorkItem.run;sent;deeper");
+    ck_assert_int_eq(copy->foreign, foreign);
+    ck_assert_int_eq(copy->torn_awaiter, torn);
+}
+
+START_TEST(work_that_nobody_awaits_stands_on_its_thread)
+{
+    start_work(_i);
+    uintptr_t self = FAKE_FRAME_AT(1) + (uintptr_t)world.target.layout.frame_localsplus;
+    fake_no_callbacks(&world, fake_future_at(1)); /* not yet, or no more */
+    stands_alone(true, false);
+    fake_wakes(&world, fake_future_at(1), 1, 8);
+    fake_task_waiter(&world, 1, 0); /* its awaiter goes on: the edge does not close */
+    stands_alone(true, false);
+    fake_task_waits(&world, 1, 2, fake_future_at(1));
+    fake_wakes(&world, fake_future_at(1), 1, 8);
+    fake_future_state(&world, fake_future_at(1), FUTURE_CANCELLED);
+    stands_alone(false, false);
+    fake_future_state(&world, fake_future_at(1), FUTURE_PENDING);
+    uintptr_t garbage = 0x7777000, item = FAKE_WORK_AT(0);
+    fake_words(self, &garbage, 1);
+    stands_alone(false, true); /* it cannot be told */
+    fake_words(self, &item, 1);
+    copy = captured(32, 1);
+    ck_assert_str_eq(functions(stacks_intern(&stacks, copy)), "_worker;_WorkItem.run;t2.0;t1.0;t1.1;sent;deeper");
+    stacked_stack_work(false);
+    stands_alone(false, false);
+}
+END_TEST
+
+START_TEST(a_record_of_work_says_what_a_capture_does)
+{
+    start_work(_i);
+    for (uint32_t depth = 2; depth < 10; depth++) {
+        copy = stacks_new_copy(depth);
+        stacks_from_ring(copy, ticked(depth, 16384));
+        must_be_alike(copy, captured(depth, 1));
+        ck_assert_uint_eq(copy->frames + copy->cut, 7);
+    }
+}
+END_TEST
+
 START_TEST(without_memory_there_is_no_copy)
 {
     ck_assert_int_eq(mem_init(4096), 0);
@@ -1060,7 +1154,8 @@ Suite *suite_stacks(void)
         a_depth_within_a_chain, a_ring_that_is_too_small_for_a_chain, a_record_that_somebody_wrote_over_ends, a_record_of_a_torn_awaiter, a_circle_has_a_marker_above_the_loop,
         names_stand_before_their_tasks, a_record_has_the_names_that_a_capture_has, a_ring_that_is_too_small_for_names,
         a_record_with_names_that_somebody_wrote_over_ends, labels_stand_at_the_root, passes_differ_by_their_labels,
-        a_record_has_the_labels_that_a_capture_has, a_record_has_the_exception_that_a_capture_has, a_record_without_the_exception_says_so,
+        a_record_has_the_labels_that_a_capture_has, work_stands_on_who_awaits_it, work_that_nobody_awaits_stands_on_its_thread,
+        a_record_of_work_says_what_a_capture_does, a_record_has_the_exception_that_a_capture_has, a_record_without_the_exception_says_so,
     };
     Suite *suite = suite_create("stacks");
     TCase *versions = tcase_create("each version"), *core = tcase_create("core");

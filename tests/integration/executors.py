@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: MIT
+"""executors: what workers run for an event loop stands on the task that awaits it."""
+import collections
+
+import harness as h
+from harness import need
+from truths import kernel_tick
+
+DENSE = {"APROF_RATE": "1000", "APROF_OVERHEAD": "0"}
+WORKER = ("_worker", "_WorkItem.run")
+FUNCTIONS = ("of_thread", "of_pool", "of_gather", "of_nobody", "of_submit", "with_loop")
+BETWEEN = ("wait_for", "wait", "_wait", "WorkerContext.run")  # on the way, in some versions
+
+
+def way_of(frames):
+    """From the worker's last frame to the function that was sent to it; None: another stack."""
+    names = [f.name or f.text for f in frames]
+    ends = [i for i, name in enumerate(names) if name in FUNCTIONS]
+    if not ends:
+        return None
+    need(tuple(n for n in names[:ends[0]] if n in WORKER) == WORKER, "no worker below %s: %s", names[ends[0]], names)
+    return ";".join(names[names.index("_WorkItem.run") + 1:ends[0] + 1])
+
+
+def without(way):
+    return ";".join(name for name in way.split(";") if name not in BETWEEN)
+
+
+def by_way(process, metric):
+    found = collections.Counter()
+    for frames, us in process.stacks(metric):
+        way = way_of(frames)
+        if way:
+            found[without(way)] += us
+    return found
+
+
+def by_function(ways):
+    found = collections.Counter()
+    for way, amount in ways.items():
+        found[way.split(";")[-1]] += amount
+    return found
+
+
+def stacked(python, long):
+    """Before the loop has come to await what it has sent it has sent it already: that stands on the worker alone."""
+    truth, spool, _ = h.run_oracle(python, "executor_work.py", settings=DENSE)
+    process, alone = spool.one(), collections.Counter()
+    ticks = int(sum(truth["cpu"].values()) * kernel_tick())
+    for metric in ("cpu", "wall"):
+        found, known = by_way(process, metric), {without(way): seconds for way, seconds in truth[metric].items()}
+        need(set(found) <= set(known) | set(FUNCTIONS) | {"main;gives_up;of_nobody"}, "ways that nobody went: %s", sorted(set(found) - set(known)))
+        whole, functions = sum(known.values()), by_function(found)
+        for function, seconds in by_function(known).items():
+            off, allowed = abs(functions[function] / 1e6 - seconds), whole * h.share_tolerance(seconds / whole, ticks, points=1.5, among=len(known))
+            need(off <= allowed, "%s of %s: %.3f s, truth %.3f (± %.3f)", metric, function, functions[function] / 1e6, seconds, allowed)
+        for way, seconds in known.items():
+            first = found[way.split(";")[-1]] / 1e6 if ";" in way else 0
+            allowed = whole * h.share_tolerance(seconds / whole, ticks, points=1.5, among=len(known))
+            need(-allowed - first <= found[way] / 1e6 - seconds <= allowed, "%s of %s: %.3f s, truth %.3f (± %.3f)", metric, way, found[way] / 1e6, seconds, allowed)
+            alone[metric] += first if way.split(";")[-1] not in ("of_nobody", "of_submit") else 0
+        need(alone[metric] <= 0.15 * whole, "%s: %.3f s of %.3f stand on the worker alone", metric, alone[metric], whole)
+    torn = process.counter("dropped", "torn_awaiter")
+    need(torn <= 0.02 * ticks + 3, "%d torn", torn)
+    return "%d ways; on the worker alone: cpu %.3f s, wall %.3f; torn_awaiter %d" % (len(known), alone["cpu"], alone["wall"], torn)
+
+
+def off(python, long):
+    _, spool, _ = h.run_oracle(python, "executor_work.py", settings={"APROF_EXECUTOR": "0"})
+    found = by_way(spool.one(), "wall")
+    need(found and set(found) <= set(FUNCTIONS), "stacked though nobody asked for it: %s", list(found))
+
+
+TESTS = [
+    ("executors-stacked", stacked, False),
+    ("executors-off", off, True),
+]
