@@ -505,7 +505,7 @@ static profile_stack intern(const struct look *look, struct watched *watched, st
     if (!tasks)
         return stack;
     watched->driver = stacks_intern_driver(look->stacks, copy, &watched->driver_sure);
-    if (copy->task && !copy->awaited)
+    if (copy->task && !copy->awaited && !copy->torn_awaiter) /* else somebody awaits it, who could not be read */
         base = tasks_base(tasks, copy->task, copy->births);
     if (stack != profile_overflow(look->stacks->profile)) /* which is also that of threads without tasks */
         profile_set_twin(look->stacks->profile, stack, stacks_intern_task(look->stacks, copy, base));
