@@ -107,17 +107,6 @@ int slot_install(struct slot *slot)
     return atomic_compare_exchange_strong(slot->place, &expected, (void *)slot->closure);
 }
 
-void slot_remove(struct slot *slot)
-{
-    void *expected = slot->closure;
-    atomic_compare_exchange_strong(slot->place, &expected, slot->original);
-}
-
-void *slot_original(const struct slot *slot)
-{
-    return slot->original;
-}
-
 int slot_call(void *function, const char *signature, const uintptr_t args[], uintptr_t *result)
 {
     ffi_cif cif;

@@ -38,9 +38,6 @@ struct slot; /* one installed hook; lives for ever once installed */
 struct slot *slot_prepare(void **place, const struct slot_row *row, int *error);
 /* Swaps *place atomically. Hold the GIL. False when *place changed meanwhile. */
 int slot_install(struct slot *slot);
-/* Puts the original back if *place is still ours. The closure itself stays. */
-void slot_remove(struct slot *slot);
-void *slot_original(const struct slot *slot);
 
 /* Calls function by signature with widened arguments; the result widened. */
 int slot_call(void *function, const char *signature, const uintptr_t args[], uintptr_t *result);

@@ -510,11 +510,6 @@ struct spool *spool_new(const struct spool_options *options)
     return NULL;
 }
 
-bool spool_is_open(const struct spool *spool)
-{
-    return spool->window.open;
-}
-
 void spool_free(struct spool *spool)
 {
     if (spool == NULL)

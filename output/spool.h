@@ -62,8 +62,6 @@ int spool_describe(struct spool *spool, const struct metadata *metadata);
  * live files are whole, next is not open. Then keep the profile and try again. */
 int spool_seal(struct spool *spool, struct profile *profile, const struct metadata *metadata, const struct metadata *next);
 
-bool spool_is_open(const struct spool *spool);
-
 /* Once a second: whether somebody asks for a dump (output/answer.h). One look at one name, none while
  * no window is open or writing fails. */
 bool spool_is_asked(struct spool *spool);

@@ -49,7 +49,6 @@ START_TEST(a_hooked_slot_records_and_calls_on)
     struct slot *slot = slot_prepare(&place, &row, &error);
     ck_assert(slot && error == 0);
     ck_assert_ptr_eq(place, (void *)original_three);
-    ck_assert_ptr_eq(slot_original(slot), (void *)original_three);
     ck_assert(slot_install(slot));
     ck_assert_ptr_ne(place, (void *)original_three);
     ck_assert_int_eq(((three)place)(&mark, NULL, 5), -5);
@@ -59,10 +58,6 @@ START_TEST(a_hooked_slot_records_and_calls_on)
     ck_assert_int_eq((int)seen[2], 5);
     ((three)place)(NULL, NULL, -7);
     ck_assert_int_eq((intptr_t)seen[2], -7); /* widened with its sign */
-    slot_remove(slot);
-    ck_assert_ptr_eq(place, (void *)original_three);
-    slot_remove(slot);
-    ck_assert(!slot_install(slot) || place != (void *)original_three);
 }
 END_TEST
 
@@ -90,8 +85,6 @@ START_TEST(a_slot_that_changed_meanwhile_is_left_alone)
     struct slot *slot = slot_prepare(&place, &row, &error);
     place = (void *)original_six;
     ck_assert(!slot_install(slot));
-    ck_assert_ptr_eq(place, (void *)original_six);
-    slot_remove(slot);
     ck_assert_ptr_eq(place, (void *)original_six);
 }
 END_TEST
