@@ -45,7 +45,8 @@ enum {
     RING_HOLDS_GIL = 1, /* the thread held its interpreter's GIL */
     RING_IN_SYSCALL = 2, /* it was interrupted at the return of a system call */
     RING_TORN_AWAITER = 4, /* awaiters are missing: they could not be read as one piece */
-    RING_TORN_EXCEPTION = 8 /* what the thread handles could not be read */
+    RING_TORN_EXCEPTION = 8, /* what the thread handles could not be read */
+    RING_COLLECTS = 16       /* it runs a garbage collection */
 };
 
 /* The first word of a record; words and entries have 24 bits each, more than any ring holds. */

@@ -8,6 +8,7 @@
 #include "sampler/births.h"
 #include "sampler/cpython/contexts.h"
 #include "sampler/cpython/asyncios.h"
+#include "sampler/cpython/collector.h"
 #include "sampler/cpython/states.h"
 #include "sampler/labels.h"
 #include "sampler/stacked.h"
@@ -150,6 +151,7 @@ enum frames_end stacks_capture(struct stack_copy *copy, const struct py_target *
     copy->chosen = walk.chosen;
     copy->foreign = walk.foreign;
     copy->torn_awaiter = walk.torn;
+    copy->collects = collector_is_run_by(target, tstate, copy->depth * WALK_FACTOR);
     if (copy->reads_exceptions)
         read_exception(copy, target, tstate);
     if (stacks_is_whole(copy->end) && copy->frames == 0)
@@ -245,6 +247,7 @@ void stacks_from_ring(struct stack_copy *copy, const struct ring *ring)
     copy->cut += (uint32_t)ring_peek(ring, 3);
     copy->torn_awaiter = ring_flags(header) & RING_TORN_AWAITER;
     copy->torn_exception = ring_flags(header) & RING_TORN_EXCEPTION;
+    copy->collects = ring_flags(header) & RING_COLLECTS;
     copy->end = filling.torn || filling.chain_left ? FRAMES_TORN : FRAMES_COMPLETE;
 }
 
@@ -258,7 +261,7 @@ bool stacks_equal(const struct stack_copy *a, const struct stack_copy *b)
     if (a->end != b->end || a->frames != b->frames || a->cut != b->cut || a->task != b->task || a->task_frames != b->task_frames ||
         memcmp(a->label, b->label, sizeof a->label) != 0)
         return false;
-    if (a->exception_length != b->exception_length || memcmp(a->exception, b->exception, a->exception_length) != 0)
+    if (a->collects != b->collects || a->exception_length != b->exception_length || memcmp(a->exception, b->exception, a->exception_length) != 0)
         return false;
     for (uint32_t i = 0; i < a->frames; i++)
         if (a->entry[i].identity != b->entry[i].identity || a->entry[i].lasti != b->entry[i].lasti)
@@ -427,12 +430,17 @@ profile_stack stacks_push_name(struct stacks *stacks, profile_stack parent, mark
     return name ? push(stacks, parent, markers_frame(stacks->profile, name)) : parent;
 }
 
+static profile_stack push_collector(struct stacks *stacks, const struct stack_copy *copy, profile_stack stack)
+{
+    return copy->collects ? stacks_push_marker(stacks, stack, "[gc]") : stack;
+}
+
 profile_stack stacks_intern(struct stacks *stacks, const struct stack_copy *copy)
 {
     profile_stack stack = push_entries(stacks, copy, begin_stack(stacks, copy), copy->frames, copy->task_frames, 0);
     if (copy->cycle)
         stack = stacks_push_marker(stacks, stack, CYCLE);
-    return push_entries(stacks, copy, stack, copy->task_frames, 0, 0);
+    return push_collector(stacks, copy, push_entries(stacks, copy, stack, copy->task_frames, 0, 0));
 }
 
 profile_stack stacks_intern_task(struct stacks *stacks, const struct stack_copy *copy, profile_stack below)
@@ -445,7 +453,7 @@ profile_stack stacks_intern_task(struct stacks *stacks, const struct stack_copy 
         below = push_entries(stacks, copy, begin_stack(stacks, copy), copy->frames, copy->task_frames, CODE_LOOP | CODE_HANDLE);
     if (copy->cycle)
         below = stacks_push_marker(stacks, below, CYCLE);
-    return push_entries(stacks, copy, below, copy->task_frames, 0, CODE_LOOP | CODE_HANDLE);
+    return push_collector(stacks, copy, push_entries(stacks, copy, below, copy->task_frames, 0, CODE_LOOP | CODE_HANDLE));
 }
 
 /* Of a frame's text up to its line. */

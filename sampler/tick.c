@@ -14,6 +14,7 @@
 #include "sampler/births.h"
 #include "sampler/codes.h"
 #include "sampler/cpython/asyncios.h"
+#include "sampler/cpython/collector.h"
 #include "sampler/cpython/contexts.h"
 #include "sampler/cpython/exceptions.h"
 #include "sampler/cpython/start.h"
@@ -231,7 +232,8 @@ static void write_record(struct thread *self, uintptr_t tstate, const void *ucon
     struct recording record = {.ring = ring};
     uint64_t now = clock_now();
     uint64_t flags = (states_holds_gil(tick.options.target, tstate) ? RING_HOLDS_GIL : 0) |
-                     (interrupted_in_syscall(ucontext) ? RING_IN_SYSCALL : 0);
+                     (interrupted_in_syscall(ucontext) ? RING_IN_SYSCALL : 0) |
+                     (collector_is_run_by(tick.options.target, tstate, tick.options.depth * WALK_FACTOR) ? RING_COLLECTS : 0);
 
     record.opened = ring_open(ring);
     if (ring_room(ring, record.opened) < RING_HEADER_WORDS + FRAME_WORDS + MARKER_WORDS) {

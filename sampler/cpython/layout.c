@@ -101,7 +101,7 @@ static bool take_rows(struct layout *layout, uintptr_t runtime, const struct lay
 
 static bool take_places(struct layout *layout, uintptr_t runtime, const struct layout_debug_places *places)
 {
-    int32_t gil, locked, holder, gc, collecting;
+    int32_t gil, locked, holder, gc, collecting, frame;
 
     if (!read_offset(runtime, places->gil, &gil) || !read_offset(runtime, places->gil_locked, &locked) ||
         !read_offset(runtime, places->gil_holder, &holder) || !read_offset(runtime, places->gc, &gc) ||
@@ -110,6 +110,9 @@ static bool take_places(struct layout *layout, uintptr_t runtime, const struct l
     layout->gil_locked = locked - gil;
     layout->gil_last_holder = holder - gil;
     layout->interp_gc_collecting = gc + collecting;
+    if (places->gc_frame && !read_offset(runtime, places->gc_frame, &frame))
+        return false;
+    layout->interp_gc_frame = places->gc_frame ? gc + frame : LAYOUT_NONE;
     /* Neighbours of what the table names, in every version that has it. */
     layout->runtime_initialized = layout->runtime_finalizing - 8;
     layout->runtime_interpreters_main = layout->runtime_interpreters_head + 8;

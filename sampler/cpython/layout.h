@@ -32,6 +32,8 @@ struct layout {
 
     /* PyInterpreterState */
     int32_t interp_next, interp_id, interp_threads_head, interp_gc_collecting, interp_modules, interp_pending_lock;
+    int32_t interp_gc_frame;  /* 3.15: the frame in which the collection that is under way began */
+    bool gc_is_told;          /* interp_gc_collecting says whether one is under way (3.13+) */
     int32_t interp_gil;       /* pointer to _gil_runtime_state, 3.12+ */
     int32_t gil_locked, gil_last_holder; /* in it; 3.11: offsets from _PyRuntime */
 

@@ -21,6 +21,8 @@ const struct layout layout_3_13 = {
     .interp_id = 7272,
     .interp_threads_head = 7344,
     .interp_gc_collecting = 7600,
+    .interp_gc_frame = LAYOUT_NONE,
+    .gc_is_told = true,
     .interp_modules = 7656,
     .interp_pending_lock = LAYOUT_NONE,
     .interp_gil = 16,
@@ -208,6 +210,7 @@ const struct layout_debug_places layout_3_13_debug_places = {
     .gil_holder = 144,
     .gc = 80,
     .gc_collecting = 576,
+    .gc_frame = 0,
 };
 
 const struct layout layout_3_13_debug = {
@@ -225,6 +228,8 @@ const struct layout layout_3_13_debug = {
     .interp_id = 7272,
     .interp_threads_head = 7344,
     .interp_gc_collecting = 7600,
+    .interp_gc_frame = LAYOUT_NONE,
+    .gc_is_told = true,
     .interp_modules = 7656,
     .interp_pending_lock = LAYOUT_NONE,
     .interp_gil = 16,

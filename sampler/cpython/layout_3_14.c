@@ -21,6 +21,8 @@ const struct layout layout_3_14 = {
     .interp_id = 7280,
     .interp_threads_head = 7344,
     .interp_gc_collecting = 7600,
+    .interp_gc_frame = LAYOUT_NONE,
+    .gc_is_told = true,
     .interp_modules = 7688,
     .interp_pending_lock = LAYOUT_NONE,
     .interp_gil = 16,
@@ -212,6 +214,7 @@ const struct layout_debug_places layout_3_14_debug_places = {
     .gil_holder = 152,
     .gc = 88,
     .gc_collecting = 656,
+    .gc_frame = 0,
 };
 
 const struct layout layout_3_14_debug = {
@@ -229,6 +232,8 @@ const struct layout layout_3_14_debug = {
     .interp_id = 7280,
     .interp_threads_head = 7344,
     .interp_gc_collecting = 7600,
+    .interp_gc_frame = LAYOUT_NONE,
+    .gc_is_told = true,
     .interp_modules = 7688,
     .interp_pending_lock = LAYOUT_NONE,
     .interp_gil = 16,

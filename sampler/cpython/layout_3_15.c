@@ -21,6 +21,8 @@ const struct layout layout_3_15 = {
     .interp_id = 7272,
     .interp_threads_head = 7336,
     .interp_gc_collecting = 7512,
+    .interp_gc_frame = 7520,
+    .gc_is_told = true,
     .interp_modules = 7592,
     .interp_pending_lock = LAYOUT_NONE,
     .interp_gil = 16,
@@ -218,6 +220,7 @@ const struct layout_debug_places layout_3_15_debug_places = {
     .gil_holder = 152,
     .gc = 88,
     .gc_collecting = 760,
+    .gc_frame = 768,
 };
 
 const struct layout layout_3_15_debug = {
@@ -235,6 +238,8 @@ const struct layout layout_3_15_debug = {
     .interp_id = 7272,
     .interp_threads_head = 7336,
     .interp_gc_collecting = 7512,
+    .interp_gc_frame = 7520,
+    .gc_is_told = true,
     .interp_modules = 7592,
     .interp_pending_lock = LAYOUT_NONE,
     .interp_gil = 16,

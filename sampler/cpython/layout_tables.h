@@ -18,7 +18,7 @@ struct layout_debug_row {
 /* Words of _Py_DebugOffsets that are not a layout's member as they stand. */
 struct layout_debug_places {
     uint16_t gil, gil_locked, gil_holder; /* offsets in the interpreter */
-    uint16_t gc, gc_collecting;           /* in the interpreter, and in that */
+    uint16_t gc, gc_collecting, gc_frame; /* in the interpreter, and in that; gc_frame 0: there is none */
 };
 
 extern const struct layout layout_3_11, layout_3_11_debug;

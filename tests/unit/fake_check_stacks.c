@@ -1129,6 +1129,22 @@ START_TEST(a_record_of_work_says_what_a_capture_does)
 }
 END_TEST
 
+/* Last, also of the task that the thread runs. */
+START_TEST(a_collection_is_the_last_frame)
+{
+    start_task(_i);
+    place_thread(fake_task_at(0));
+    copy = captured(32, 1);
+    ck_assert(!copy->collects);
+    struct stack_copy *other = stacks_new_copy(32);
+    memcpy(other, copy, sizeof *copy + 32 * sizeof copy->entry[0]);
+    other->collects = true;
+    ck_assert(!stacks_equal(copy, other));
+    ck_assert_str_eq(functions(stacks_intern(&stacks, other)), "main;BaseEventLoop._run_once;Handle._run;t0.0;t0.1;work;[gc]");
+    ck_assert_str_eq(functions(stacks_intern_task(&stacks, other, PROFILE_ROOT)), "main;t0.0;t0.1;work;[gc]");
+}
+END_TEST
+
 START_TEST(without_memory_there_is_no_copy)
 {
     ck_assert_int_eq(mem_init(4096), 0);
@@ -1156,6 +1172,7 @@ Suite *suite_stacks(void)
         a_record_with_names_that_somebody_wrote_over_ends, labels_stand_at_the_root, passes_differ_by_their_labels,
         a_record_has_the_labels_that_a_capture_has, work_stands_on_who_awaits_it, work_that_nobody_awaits_stands_on_its_thread,
         a_record_of_work_says_what_a_capture_does, a_record_has_the_exception_that_a_capture_has, a_record_without_the_exception_says_so,
+        a_collection_is_the_last_frame,
     };
     Suite *suite = suite_create("stacks");
     TCase *versions = tcase_create("each version"), *core = tcase_create("core");

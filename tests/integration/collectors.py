@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: MIT
+"""collectors: the frame [gc], against a program that knows what its garbage collections took."""
+import harness as h
+from harness import need
+from truths import PERIOD
+
+SECONDS = 0.5  # a phase
+ON = {"APROF_RATE": "250", "APROF_OVERHEAD": "0"}
+
+
+def cpu_of(process, name, collecting):
+    return h.total_where(list(process.stacks("cpu")), lambda frames: any(f.name == name for f in frames) and
+                         (frames[-1].text == "[gc]") == collecting) / 1e6
+
+
+def collections(python, long):
+    truth, spool, _ = h.run_oracle(python, "collections_of_garbage.py", 10 * SECONDS if long else SECONDS, settings=ON)
+    process, notes = spool.one(), []
+    for metric in ("cpu", "wall", "task"):
+        need(not any(f.text == "[gc]" for frames, _ in process.stacks(metric) for f in frames[:-1]), "[gc] within a stack of %s", metric)
+    if python.version < (3, 13):
+        need(not any(frames[-1].text == "[gc]" for frames, _ in process.stacks("wall")), "[gc] before 3.13")
+        return "not shown"
+    for name, seconds in truth["took"].items():
+        found = cpu_of(process, name, True)
+        # a phase ends in two places, and each collection begins and ends within a tick
+        allowed = h.sum_tolerance(1e6 * seconds, 0.03, period_us=PERIOD, threads_at_end=2) / 1e6
+        need(abs(found - seconds) <= allowed, "%s: collections took %.3f s, truth %.3f (± %.3f)", name, found, seconds, allowed)
+        notes.append("%s %.3f of %.3f" % (name, found, seconds))
+    need(cpu_of(process, "works", True) == 0, "[gc] while none ran")
+    if python.version >= (3, 15):
+        need(cpu_of(process, "works_meanwhile", True) == 0, "[gc] in a thread that collects nothing")
+    return ", ".join(notes)
+
+
+TESTS = [
+    ("collections", collections, False),
+]
