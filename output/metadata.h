@@ -87,7 +87,7 @@ struct metadata {
     const char *ended;      /* open window exit exec fork killed duration error */
     bool paused;
     uint32_t rate_asked;
-    double rate_got;        /* ticks of the sampler's own clock, a second of the window: fewer than asked while nothing runs */
+    double rate_got;        /* ticks of the sampler's own clock, a second of the window: fewer than asked while nothing runs, or threads do nothing but run */
     const char *reader;
     bool clock_coarse;      /* thread CPU clocks prove nothing here: shown as "clock":"coarse" */
     uint64_t children_without_sample;
