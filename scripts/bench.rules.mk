@@ -24,6 +24,7 @@ BENCH_STORY_PYTHON  ?= $(BENCH_PYTHON)
 bench: all $(B)/births_live.so
 	$(Q)tests/bench/cost.py --pairs $(BENCH_PAIRS) $(BENCH_PYTHON:%=--python %)
 	$(Q)tests/bench/truth.py --samples $(BENCH_SAMPLES) --seconds $(BENCH_SECONDS) $(BENCH_PYTHON:%=--python %)
+	$(Q)tests/bench/shown.py --runs $(BENCH_RUNS) $(BENCH_PYTHON:%=--python %)
 	$(Q)tests/bench/births.py --runs $(BENCH_RUNS) --library $(B)/births_live.so $(BENCH_PYTHON:%=--python %)
 	$(Q)tests/bench/tasks.py --tasks $(BENCH_TASKS) --seconds $(BENCH_TASK_SECONDS) $(BENCH_PYTHON:%=--python %)
 	$(Q)$(MAKE) --no-print-directory bench-reader

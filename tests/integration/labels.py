@@ -64,7 +64,7 @@ def some(python, long):
     for labels, seconds in used.items():
         if labels == (None, None):
             continue  # what the program's start used as well
-        us, allowed = us_of(cpu, labels), h.share_tolerance(seconds / whole, int(whole * kernel_tick()), points=1.5, among=len(used))
+        us, allowed = us_of(cpu, labels), h.share_tolerance(seconds / whole, int(whole * kernel_tick()), points=2, among=len(used))
         off = abs(us / 1e6 - seconds) / whole
         need(off <= allowed, "cpu of %a: %.3f s, truth %.3f (of %.3f, \u00b1 %.3f)", labels, us / 1e6, seconds, whole, allowed * whole)
         worst = max(worst, off)
