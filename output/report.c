@@ -18,6 +18,7 @@
 #include "output/kind.h"
 #include "output/leftout.h"
 #include "output/nothing.h"
+#include "output/path.h"
 #include "output/progress.h"
 #include "output/quality.h"
 #include "output/reader.h"
@@ -33,7 +34,6 @@
 #define NUMBER_COLUMNS 42 /* of a row, before the name */
 #define PATTERNS_MAX 256
 #define STACK_COLUMNS 21  /* ... before a stack, which has no total */
-#define STACK_LINES 2     /* that a stack may take */
 
 const char report_help[] =
     "NAME\n"
@@ -564,74 +564,13 @@ static void print_rows(const struct report *report, const struct section *sectio
         printf("%*s... %zu more\n", NUMBER_COLUMNS, "", count - report->top);
 }
 
-/* ---- stacks, as paths ---- */
-
-#define BETWEEN " > "
-#define LEFT_OUT "..."
-
-struct path {
-    char **names; /* root first */
-    int *widths;
-    uint32_t depth;
-    int room;     /* columns of a line; 0: no limit */
-};
-
-/* Lays the frames from first on into lines, and prints them if asked to.
- * Returns the number of lines. */
-static int path_lay(const struct path *path, uint32_t first, bool print)
-{
-    int lines = 1, column = 0;
-    if (first) {
-        column = (int)strlen(LEFT_OUT);
-        fputs(print ? LEFT_OUT : "", stdout);
-    }
-    for (uint32_t at = first; at < path->depth; at++) {
-        const char *between = column ? BETWEEN : "";
-        if (column && path->room && column + (int)strlen(BETWEEN) + path->widths[at] > path->room) {
-            if (print)
-                printf("\n%*s", STACK_COLUMNS, "");
-            between = BETWEEN + 1; /* without the space before */
-            column = 0;
-            lines++;
-        }
-        if (print)
-            printf("%s%s", between, path->names[at]);
-        column += (int)strlen(between) + path->widths[at];
-    }
-    return lines;
-}
-
-/* The outermost frame that is shown: the inner ones say where, so the outer ones
- * give way. */
-static uint32_t path_first(const struct path *path)
-{
-    uint32_t first = path->depth - 1;
-    if (path_lay(path, 0, false) <= STACK_LINES)
-        return 0;
-    while (first > 1 && path_lay(path, first - 1, false) <= STACK_LINES)
-        first--;
-    return first;
-}
-
 static void print_path(const struct report *report, const struct tally *tally, const struct tally_row *row)
 {
-    struct path path = { .depth = row->depth, .room = table_room(report->columns, STACK_COLUMNS) };
-    path.names = tool_alloc(path.depth, sizeof *path.names);
-    path.widths = tool_alloc(path.depth, sizeof *path.widths);
-    int widest = path.room ? path.room - (int)strlen(BETWEEN) : 0;
-    for (uint32_t at = 0; at < path.depth; at++) {
-        const char *name = tally_frame(tally, row, at).name;
-        if (path.room)
-            name = table_name_inner(name); /* those around it are further up in the path, or were */
-        path.names[at] = human_text(*name ? name : "\"\"", *name ? strlen(name) : 2, widest, false);
-        path.widths[at] = human_width(path.names[at]);
-    }
-    path_lay(&path, path_first(&path), true);
-    putchar('\n');
-    for (uint32_t at = 0; at < path.depth; at++)
-        free(path.names[at]);
-    free(path.names);
-    free(path.widths);
+    const char **names = tool_alloc(row->depth, sizeof *names);
+    for (uint32_t at = 0; at < row->depth; at++)
+        names[at] = tally_frame(tally, row, at).name;
+    path_print(names, row->depth, table_room(report->columns, STACK_COLUMNS), STACK_COLUMNS);
+    free(names);
 }
 
 static void print_stacks(const struct report *report, const struct section *section)
