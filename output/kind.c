@@ -11,6 +11,7 @@ static const struct kind kinds[] = {
     { "wall", KIND_MICROSECONDS, false, "time of threads, running or waiting" },
     { "task", KIND_MICROSECONDS, false, "time of asyncio tasks" },
     { "gil", KIND_MICROSECONDS, false, "time the GIL was held" },
+    { "block", KIND_MICROSECONDS, false, "time event loops stood in waiting calls" },
     { "exc", KIND_MICROSECONDS, false, "time spent handling exceptions" },
     { "alloc", KIND_BYTES, false, "bytes allocated" },
     { "heap", KIND_BYTES, true, "bytes alive" },

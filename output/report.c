@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "output/blocking_show.h"
 #include "output/document.h"
 #include "output/filter.h"
 #include "output/human.h"
@@ -71,6 +72,9 @@ const char report_help[] =
     "    -b, --by WHAT        what a row is: function (default), line, file, thread,\n"
     "                         task, process, stack; threads and tasks by their names,\n"
     "                         where frames [thread NAME] and [task NAME] were recorded\n"
+    "    -B, --blocking       in place of the metrics: calls in which the thread of\n"
+    "                         an event loop waited (sleep, socket, lock, file, child\n"
+    "                         process) within a task's step or a callback, by time\n"
     "    -w, --width COLUMNS  keeps lines so short (default: as the terminal); 0: no\n"
     "                         limit\n"
     FILTER_HELP
@@ -97,6 +101,7 @@ const char report_help[] =
     "EXAMPLES\n"
     "    aprof report\n"
     "    aprof report --metric task --by stack --top 5\n"
+    "    aprof report --blocking\n"
     "    aprof report --only 'orders.*' --hide 'sqlalchemy/*'\n"
     "    aprof report --metric wall --by line --top 30 /var/spool/aprof\n"
     "    aprof report --json | jq '.metrics.cpu.by_self[0]'\n";
@@ -113,12 +118,13 @@ struct report {
     const char *metric; /* NULL: all */
     enum tally_by by;
     size_t top;         /* 0: all */
-    bool as_json, quiet;
+    bool as_json, quiet, blocking; /* blocking: its rows in place of the metrics' */
     struct filter *filter;
     struct reader *reader;
     struct quality *quality;
     struct section *sections;
     size_t sections_count, sections_room;
+    struct blocking *calls; /* NULL: not asked for */
     int columns;
     bool colour;
 };
@@ -167,11 +173,12 @@ static int options_parse(struct report *report, int argc, char **argv)
         { "metric", required_argument, NULL, 'm' }, { "top", required_argument, NULL, 'n' },
         { "by", required_argument, NULL, 'b' },     { "json", no_argument, NULL, 'j' },
         { "width", required_argument, NULL, 'w' },  { "quiet", no_argument, NULL, 'q' },
-        { "help", no_argument, NULL, 'h' },         FILTER_OPTIONS,
+        { "blocking", no_argument, NULL, 'B' },     { "help", no_argument, NULL, 'h' },
+        FILTER_OPTIONS,
         { 0 },
     };
     opterr = 0;
-    for (int option; (option = getopt_long(argc, argv, ":m:n:b:w:jqh", options, NULL)) != -1;) {
+    for (int option; (option = getopt_long(argc, argv, ":m:n:b:w:Bjqh", options, NULL)) != -1;) {
         bool good = true;
         switch (option) {
         case 'm': good = metric_parse(report, optarg); break;
@@ -180,6 +187,7 @@ static int options_parse(struct report *report, int argc, char **argv)
         case 'w': good = width_parse(optarg); break;
         case FILTER_OPTION + FILTER_ONLY:
         case FILTER_OPTION + FILTER_HIDE: good = filter_option(report->filter, option, optarg); break;
+        case 'B': report->blocking = true; break;
         case 'j': report->as_json = true; break;
         case 'q': report->quiet = true; break;
         case 'h': fputs(report_help, stdout); return TOOL_FINE;
@@ -212,10 +220,20 @@ static bool is_wanted(const struct report *report, const char *metric)
     return !report->metric || !strcmp(report->metric, metric);
 }
 
+static void blocking_read(struct report *report)
+{
+    static const char *const metrics[] = { "wall", "cpu", "block" };
+    for (size_t at = 0; at < sizeof metrics / sizeof *metrics; at++)
+        progress_expect(reader_bytes(report->reader, metrics[at]));
+    report->calls = blocking_new(report->reader, report->filter);
+    progress_end();
+}
+
 static void report_read(struct report *report, int count, char **paths)
 {
     report->reader = reader_new();
-    reader_filter(report->reader, report->filter);
+    if (!report->blocking) /* which finds loops first */
+        reader_filter(report->reader, report->filter);
     for (int at = 0; at < count; at++)
         reader_add(report->reader, paths[at]);
     if (!count)
@@ -223,6 +241,10 @@ static void report_read(struct report *report, int count, char **paths)
     reader_open(report->reader);
     report->quality = quality_new(report->reader);
     const char *metric;
+    if (report->blocking) {
+        blocking_read(report);
+        return;
+    }
     for (uint32_t at = 0; (metric = reader_metric(report->reader, at)); at++)
         if (is_wanted(report, metric))
             progress_expect(reader_bytes(report->reader, metric));
@@ -252,6 +274,7 @@ static void report_close(struct report *report)
 {
     sections_drop(report);
     free(report->sections);
+    blocking_free(report->calls);
     quality_free(report->quality);
     reader_free(report->reader);
     filter_free(report->filter);
@@ -608,6 +631,26 @@ static void print_section(const struct report *report, const struct section *sec
     print_rows(report, section, rows, count);
 }
 
+static struct blocking_view blocking_view(const struct report *report)
+{
+    double rate = report->quality->got > 0 ? report->quality->got : report->quality->asked_most;
+    return (struct blocking_view){ .period_us = rate > 0 ? 1e6 / rate : 0, .top = report->top, .columns = report->columns, .colour = report->colour, .quiet = report->quiet };
+}
+
+static bool has_loops(const struct report *report)
+{
+    return report->calls && blocking_busy(report->calls) + blocking_idle(report->calls);
+}
+
+static void print_blocking(const struct report *report)
+{
+    struct blocking_view view = blocking_view(report);
+    if (!report->quiet)
+        print_filter(report);
+    if (has_loops(report))
+        blocking_print(report->calls, &view);
+}
+
 static void print_head(const struct report *report)
 {
     print_quality(report);
@@ -622,6 +665,8 @@ static void print_text(struct report *report)
     report->colour = human_wants_colour();
     if (!report->quiet)
         print_head(report);
+    if (report->blocking)
+        print_blocking(report);
     for (size_t at = 0; at < report->sections_count; at++) {
         fputs(at || !report->quiet ? "\n" : "", stdout);
         print_section(report, &report->sections[at]);
@@ -821,7 +866,7 @@ static json_t *json_section(const struct report *report, const struct section *s
 static void json_filter(const struct report *report, json_t *document)
 {
     static const char *const keys[] = { [FILTER_ONLY] = "only", [FILTER_HIDE] = "hide" };
-    for (int what = 0; what < FILTER_KINDS && reader_filtered(report->reader); what++) {
+    for (int what = 0; what < FILTER_KINDS && filter_is_used(report->filter); what++) {
         json_t *patterns = json_array();
         const char *pattern;
         for (size_t at = 0; (pattern = filter_pattern(report->filter, (enum filter_what)what, at)); at++)
@@ -843,6 +888,10 @@ static void print_json(const struct report *report)
     json_t *document = json_pack("{ss si so so so so}", "aprof", APROF_VERSION, "format", 1, "quality", json_quality(report),
                                  "processes", processes, "loops", loops, "metrics", metrics);
     json_filter(report, document);
+    if (report->calls) {
+        struct blocking_view view = blocking_view(report);
+        json_object_set_new(document, "blocking", blocking_json(report->calls, &view));
+    }
     document_print(document);
 }
 
@@ -884,9 +933,11 @@ int report_main(int argc, char **argv)
         print_json(&report);
     else if (reader_windows(report.reader))
         print_text(&report);
-    status = reader_failures(report.reader) ? TOOL_UNREADABLE : report.sections_count ? TOOL_FINE : TOOL_NOTHING;
+    status = reader_failures(report.reader) ? TOOL_UNREADABLE : report.sections_count || has_loops(&report) ? TOOL_FINE : TOOL_NOTHING;
     if (is_nameless)
         nameless_explain(&report);
+    else if (status == TOOL_NOTHING && report.blocking && reader_windows(report.reader))
+        tool_complain("nothing to report: no stack of wall is an event loop's");
     else if (status == TOOL_NOTHING)
         nothing_explain(report.reader, "report", report.metric, argc - optind, argv + optind);
     report_close(&report);

@@ -23,6 +23,8 @@
  *   loops      [{process,thread,idle_us,busy_us,idle_percent}], process being an
  *              index into processes
  *   only, hide [PATTERN], when either was given: of --only and of --hide
+ *   blocking   with --blocking, and metrics is empty then: {source,total,busy,idle,
+ *              rows[{stack:[{name,place}],waiting,busy_percent}]} (output/blocking_show.h)
  *   metrics    {NAME:{unit,total,whole,by,by_self[],by_total[]}}, whole being what there was
  *              before --only, when it or --hide was given; rows being
  *              {name,place,self,total}; by "stack" there is only by_self[], rows

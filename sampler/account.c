@@ -30,11 +30,14 @@ static void add_wall(struct account_book *book, struct seen seen, uint64_t ns)
         add_gil(book, seen, ns);
     if (seen.exception != PROFILE_ROOT)
         add(book, seen.exception, METRIC_EXC, ns);
+    if (seen.blocks)
+        add(book, seen.stack, METRIC_BLOCK, ns);
 }
 
 static void add_cpu(struct account_book *book, struct seen seen, uint64_t ns)
 {
     add(book, seen.stack, METRIC_CPU, ns);
+    seen.blocks = false; /* it ran */
     add_wall(book, seen, ns);
 }
 

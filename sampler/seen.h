@@ -24,6 +24,8 @@ struct seen {
     profile_stack stack;
     profile_stack exception; /* the same with [exception TYPE] on it; PROFILE_ROOT: it handles none, or nobody asked */
     uint8_t gil;             /* enum seen_gil */
+    bool blocks;             /* it stands still in a step of the event loop that it runs, and not for want of a CPU or of the GIL;
+                                false where nobody asked */
 };
 
 /* On this stack, of which nothing else is known. */
@@ -34,7 +36,7 @@ static inline struct seen seen_at(profile_stack stack)
 
 static inline bool seen_is_same(struct seen a, struct seen b)
 {
-    return a.stack == b.stack && a.exception == b.exception && a.gil == b.gil;
+    return a.stack == b.stack && a.exception == b.exception && a.gil == b.gil && a.blocks == b.blocks;
 }
 
 #endif

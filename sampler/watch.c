@@ -790,6 +790,24 @@ static enum seen_gil gil_of(const struct look *look, const struct watched *watch
     return task_is_runnable(watched->record->tid) ? SEEN_GIL_UNKNOWN : SEEN_GIL_NEITHER;
 }
 
+/* Whether the stack is of a thread in a step of the event loop that it runs. */
+static bool is_step(const struct profile *profile, profile_stack stack)
+{
+    uint32_t flags = profile_stack_flags(profile, stack);
+    return flags & STACK_IN_LOOP ? !(flags & STACK_IDLE) : profile_twin(profile, stack) != PROFILE_ROOT;
+}
+
+/* Of a thread that stands still in this stack: for a call, not for want of a CPU or of the GIL. */
+static bool blocks_loop(const struct look *look, const struct watched *watched, profile_stack stack)
+{
+    const struct py_target *target = look->watch->options.target;
+    uintptr_t futex;
+    if (!records(look, METRIC_BLOCK) || !is_step(look->stacks->profile, stack) || task_is_runnable(watched->record->tid))
+        return false;
+    return states_holds_gil(target, watched->tstate) || states_gil_is_free(target, watched->tstate) ||
+           !task_futex(watched->record->tid, &futex) || !states_is_gil_wait(target, watched->tstate, futex);
+}
+
 static void note_delay(struct watched *watched)
 {
     uint64_t before = watched->delay_ns;
@@ -843,6 +861,7 @@ static void read_stack(const struct look *look, struct watched *watched, uint64_
     watched->empty = false;
     watched->last = seen_as(look, intern(look, watched, look->watch->one));
     watched->last.gil = gil;
+    watched->last.blocks = blocks_loop(look, watched, watched->last.stack) && clock_thread(watched->record->tid, &after) && after == cpu;
     if (states_gil_is_free(look->watch->options.target, watched->tstate))
         know_wait(watched, watched->last.stack);
     else if (is_unticked(look, watched, UNTICKED_PERIODS) && is_preempted(look, watched))
@@ -889,6 +908,7 @@ static bool look_at(const struct look *look, struct watched *watched)
          * every switch interval. */
         if (!states_holds_gil(look->watch->options.target, watched->tstate))
             know_wait(watched, watched->last.stack);
+        watched->last.blocks = blocks_loop(look, watched, watched->last.stack);
         note_standing(watched, cpu);
         wait_in(look, watched, watched->last);
     } else if (look->watch->reading) {

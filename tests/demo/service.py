@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A small web service with three habits, each slow in a way of its own.
+"""A small web service with four habits, each slow in a way of its own.
 
   /catalogue  serialises some hundred rows as JSON
   /orders     waits for a slow database, behind a pool of a few connections
-  /risk       computes in pure Python, and keeps everybody else waiting
+  /risk       computes in pure Python, and keeps everybody else waiting; as does the
+              call for today's rate before, which does not await its answer
 
 Prints its port once it listens; ends on SIGTERM after the requests under way.
 """
@@ -12,6 +13,7 @@ import asyncio
 import json
 import random
 import socket
+import time
 
 from aiohttp import web
 
@@ -59,8 +61,13 @@ def value_at_risk(paths=300, steps=100):
     return losses[-paths // 20]
 
 
+def fetch_rate():
+    time.sleep(0.005)  # another service's answer
+    return 1.02
+
+
 async def risk(request):
-    return web.json_response({"value_at_risk": value_at_risk()})
+    return web.json_response({"value_at_risk": fetch_rate() * value_at_risk()})
 
 
 async def announce(app):

@@ -120,6 +120,18 @@ START_TEST(waiting_goes_to_wall_only)
 }
 END_TEST
 
+START_TEST(what_blocks_a_loop_has_its_waiting_and_no_cpu)
+{
+    struct seen blocks = {.stack = waiting[0], .blocks = true};
+    book.metrics |= 1u << METRIC_BLOCK;
+    account_look(&account, OPENED_NS + 1000, OPENED_CPU + 100);
+    account_wait_between(&account, &book, seen_at(waiting[0]), blocks);
+    account_run(&account, &book, OPENED_CPU + 100, blocks);
+    ck_assert_uint_eq(profile_get_ns(profile, waiting[0], METRIC_BLOCK), 450);
+    ck_assert_uint_eq(wall_of(waiting[0]), 1000);
+}
+END_TEST
+
 START_TEST(a_wait_that_was_left_for_another_is_shared)
 {
     account_look(&account, OPENED_NS + 1000, OPENED_CPU + 99);
@@ -533,7 +545,7 @@ Suite *suite_account(void)
 {
     const TTest *const tests[] = {
         a_tick_takes_what_is_outstanding_up_to_it, an_older_tick_takes_nothing, a_tick_may_be_newer_than_the_look,
-        waiting_goes_to_wall_only, a_wait_that_was_left_for_another_is_shared, an_older_look_says_nothing,
+        waiting_goes_to_wall_only, what_blocks_a_loop_has_its_waiting_and_no_cpu, a_wait_that_was_left_for_another_is_shared, an_older_look_says_nothing,
         noise_of_the_clocks_is_carried_over,
         a_rest_in_mid_life_is_known_after_it, what_is_not_recorded_is_not_booked, a_rest_is_spread_by_weight, a_rest_without_ticks_is_unseen_below_the_last_stack,
         unseen_is_not_stacked_on_itself, the_ticks_of_a_window_take_no_rest_of_the_next, settling_twice_books_once,
