@@ -654,7 +654,7 @@ def service(python, long):
 
 def check_service(process):
     """The database's wait stands below the request that waits for it, the serialising below its own."""
-    found, cpu = s.chains(process, "task"), s.chains(process, "cpu")
+    found, ran = s.chains(process, "task"), s.chains(process, "cpu") + s.chains(process, "wall")
     waits = s.holding(found, "Database.query")
     whole, right = sum(c.us for c in waits), s.total(waits, lambda c: s.fits(c, ["...", "orders", "load_order", "Database.query", "..."]))
     need(whole > 1e6, "Database.query has %.0f ms; found: %s", whole / 1e3, s.show(found))
@@ -664,9 +664,9 @@ def check_service(process):
     kept_waiting = s.total(waits, lambda c: c.names[-1] == "[ready]")  # by /risk, which computes meanwhile
     need(asleep + kept_waiting >= 0.95 * whole and asleep >= 0.3 * whole, "%.0f ms in the query's sleep, %.0f [ready], of %.0f: %s",
          asleep / 1e3, kept_waiting / 1e3, whole / 1e3, s.show(waits))
-    json_cpu = s.holding(cpu, "serialise_catalogue")
-    need(json_cpu and all(s.fits(c, ["...", "catalogue", "serialise_catalogue", "..."]) for c in json_cpu), "serialise_catalogue: %s",
-         s.show(json_cpu))
+    serialised = s.holding(ran, "serialise_catalogue")  # on 3.14 it is so quick that a busy machine may see no CPU tick in it
+    need(serialised and all(s.fits(c, ["...", "catalogue", "serialise_catalogue", "..."]) for c in serialised), "serialise_catalogue: %s",
+         s.show(serialised))
     return "query %.1f s, %.1f %% below load_order, kept waiting %.0f %%" % (whole / 1e6, 100 * right / whole, 100 * kept_waiting / whole)
 
 
