@@ -144,6 +144,25 @@ static void ticks_add(json_t *metadata, const struct quality *quality)
 
 /* ---- what is in no window alone ------------------------------------------- */
 
+static json_t *loop_object(const struct quality_loop *loop)
+{
+    json_t *object = COUNTS({ "thread", loop->thread }, { "idle_us", loop->idle_us }, { "busy_us", loop->busy_us });
+    if (loop->stood_us)
+        json_object_set_new(object, "stood_us", document_number(loop->stood_us));
+    if (loop->stood_in)
+        json_object_set_new(object, "stood_in", document_text(loop->stood_in));
+    const struct document_count tasks[] = {
+        { "counted_us", loop->counted_us },
+        { "pending_us", loop->pending_us },
+        { "pending_peak", loop->pending_peak },
+        { "ready_us", loop->ready_us },
+        { "ready_peak", loop->ready_peak },
+    };
+    if (loop->counted_us)
+        document_counts(object, tasks, sizeof tasks / sizeof *tasks);
+    return object;
+}
+
 /* An array a process. */
 static json_t **loops_by_process(const struct quality *quality)
 {
@@ -152,8 +171,7 @@ static json_t **loops_by_process(const struct quality *quality)
         loops[at] = json_array();
     for (size_t at = 0; at < quality->loops_count; at++) {
         const struct quality_loop *loop = &quality->loops[at];
-        json_array_append_new(loops[loop->process],
-                              COUNTS({ "thread", loop->thread }, { "idle_us", loop->idle_us }, { "busy_us", loop->busy_us }));
+        json_array_append_new(loops[loop->process], loop_object(loop));
     }
     return loops;
 }

@@ -278,6 +278,26 @@ static void put_thread_reads(struct json *json, const struct counters *counters)
     put_close(json, "}");
 }
 
+static void put_stood(struct json *json, const struct loop_time *loop, const char *stood_in)
+{
+    if (!loop->stood_ns)
+        return;
+    key_number(json, "stood_us", loop->stood_ns / NS_PER_US);
+    if (stood_in)
+        key_string(json, "stood_in", stood_in);
+}
+
+static void put_loop_tasks(struct json *json, const struct loop_time *loop)
+{
+    if (!loop->counted_ns)
+        return;
+    key_number(json, "counted_us", loop->counted_ns / NS_PER_US);
+    key_number(json, "pending_us", loop->pending_ns / NS_PER_US);
+    key_number(json, "pending_peak", loop->pending_peak);
+    key_number(json, "ready_us", loop->ready_ns / NS_PER_US);
+    key_number(json, "ready_peak", loop->ready_peak);
+}
+
 static void put_loops(struct json *json, const struct metadata *metadata)
 {
     put_key(json, "loops");
@@ -289,6 +309,8 @@ static void put_loops(struct json *json, const struct metadata *metadata)
         key_number(json, "thread", loop->thread);
         key_number(json, "idle_us", loop->idle_ns / NS_PER_US);
         key_number(json, "busy_us", loop->busy_ns / NS_PER_US);
+        put_stood(json, loop, metadata->stood_in[i]);
+        put_loop_tasks(json, loop);
         put_close(json, "}");
     }
     put_close(json, "]");
@@ -381,8 +403,31 @@ size_t metadata_put(const struct metadata *metadata, struct buffer *buffer)
     return length;
 }
 
+enum { STOOD_BYTES = 256, WHOLE_BYTES = 32768 };
+
+/* The last frames of the stack, as many as there is room for; NULL: not one. */
+static const char *last_frames(const struct profile *profile, profile_stack stack, char text[STOOD_BYTES])
+{
+    static char whole[WHOLE_BYTES];
+    size_t length = profile_text(profile, stack, whole, sizeof whole), start = 0;
+    if (stack == PROFILE_ROOT || length > sizeof whole)
+        return NULL;
+    while (length - start >= STOOD_BYTES) {
+        const char *next = memchr(whole + start, ';', length - start);
+        if (!next)
+            return NULL;
+        start = (size_t)(next + 1 - whole);
+    }
+    memcpy(text, whole + start, length - start);
+    text[length - start] = '\0';
+    return text;
+}
+
 void metadata_of_profile(struct metadata *metadata, const struct profile *profile)
 {
+    static char stood[LOOPS_SHOWN][STOOD_BYTES];
+    for (uint32_t i = 0; i < metadata->loops_count && i < LOOPS_SHOWN; i++)
+        metadata->stood_in[i] = last_frames(profile, metadata->loops[i].stood_in, stood[i]);
     for (unsigned i = 0; i < METRIC_COUNT; i++) {
         metadata->metrics[i].total_us = profile_total_ns(profile, (enum metric)i) / NS_PER_US;
         metadata->metrics[i].stacks = profile_stacks(profile, (enum metric)i);

@@ -6,10 +6,17 @@
  * python build start_us end_us window ended settings{} tags{} pid_namespace boot
  * ticks{due,taken,missed} rate{asked,got} samples dropped{...} cpu_unseen_us
  * cpu_spread_us threads_peak tasks_peak tasks_skipped children_without_sample
- * loops[{thread,idle_us,busy_us}] sampler_cpu_us handler_us process_cpu_us
+ * loops[{thread,idle_us,busy_us,...}] sampler_cpu_us handler_us process_cpu_us
  * budget{allowed_us,rate,least,slowed,quickened,ceilings} heap_bytes reader limits{}
  * metrics{cpu:{total_us,stacks},...}, and "paused" only while it is true. `limits` maps the name of each limit that bit to how often; heap_bytes is what
  * the profiler's own heap has handed out at that moment (APROF_MEMORY bounds it).
+ *
+ * A loop's entry says more where there is something to say: "stood_us" and "stood_in", the longest that its thread
+ * is known to have stood still in one step of the loop, and the last frames of that stack, 255 bytes at most (how long
+ * steps ran nobody can say: two looks that find a task running may find two steps of it); and where the metric task is
+ * recorded, of its tasks that do not run, "pending_us" and "pending_peak", "ready_us" and "ready_peak": summed over the
+ * "counted_us" in which they were counted, and the most at one tick. "ready": waiting for the loop alone. pending_us /
+ * counted_us is their number on average; a loop in C has no idle_us and busy_us.
  *
  * A string that is not UTF-8 has U+FFFD for what is wrong with it. settings maps
  * names to strings; reader: "copy" or "syscall"; ended: one word of
@@ -42,7 +49,9 @@
  *  "creator_unknown": 9}, "cpu_unseen_us": 1500, "cpu_spread_us": 2500,
  *  "threads_peak": 8, "tasks_peak": 5000, "tasks_skipped": 10,
  *  "children_without_sample": 2,
- *  "loops": [{"thread": 4242, "idle_us": 48000000, "busy_us": 12000000}],
+ *  "loops": [{"thread": 4242, "idle_us": 48000000, "busy_us": 12000000,
+ *  "stood_us": 310000, "stood_in": "handle (app.py:12);ask (app.py:30)", "counted_us": 59990000,
+ *  "pending_us": 299950000, "pending_peak": 7, "ready_us": 1200000, "ready_peak": 5}],
  *  "gil": {"held_us": 31000000, "wait_us": 2500000, "unknown_us": 40000,
  *  "wall_us": 480000000},
  *  "sampler_cpu_us": 90000, "handler_us": 30000, "process_cpu_us": 31000000,
@@ -93,11 +102,13 @@ struct metadata {
     uint64_t children_without_sample;
     struct counters counters;
     struct loop_time loops[LOOPS_SHOWN];
+    const char *stood_in[LOOPS_SHOWN]; /* the stack of loops[].stood_in, its last frames; NULL: not known */
     uint32_t loops_count;
     struct { uint64_t total_us; uint32_t stacks; bool recorded; } metrics[METRIC_COUNT];
 };
 
-/* Fills total_us and stacks of the metrics that are recorded. */
+/* Fills total_us and stacks of the metrics that are recorded, and where loops stood: texts
+ * that the next call overwrites. */
 void metadata_of_profile(struct metadata *metadata, const struct profile *profile);
 
 /* Fills host, pid_namespace, boot. host_buffer must outlive the metadata. */

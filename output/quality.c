@@ -65,13 +65,31 @@ static struct quality_loop *loop_of(struct quality *quality, uint32_t process, u
     return &quality->loops[at];
 }
 
+static void most(uint64_t *known, uint64_t other)
+{
+    *known = other > *known ? other : *known;
+}
+
+static void loop_add(struct quality_loop *loop, const json_t *from)
+{
+    loop->idle_us += number(from, "idle_us");
+    loop->busy_us += number(from, "busy_us");
+    loop->counted_us += number(from, "counted_us");
+    loop->pending_us += number(from, "pending_us");
+    loop->ready_us += number(from, "ready_us");
+    most(&loop->pending_peak, number(from, "pending_peak"));
+    most(&loop->ready_peak, number(from, "ready_peak"));
+    if (number(from, "stood_us") <= loop->stood_us)
+        return;
+    loop->stood_us = number(from, "stood_us");
+    loop->stood_in = json_string_value(json_object_get(from, "stood_in"));
+}
+
 static void loops_add(struct quality *quality, uint32_t process, const json_t *loops)
 {
     for (size_t at = 0; at < json_array_size(loops); at++) {
         const json_t *from = json_array_get(loops, at);
-        struct quality_loop *loop = loop_of(quality, process, number(from, "thread"));
-        loop->idle_us += number(from, "idle_us");
-        loop->busy_us += number(from, "busy_us");
+        loop_add(loop_of(quality, process, number(from, "thread")), from);
     }
 }
 

@@ -34,6 +34,10 @@ struct quality_process {
 struct quality_loop {
     uint32_t process;
     uint64_t thread, idle_us, busy_us;
+    uint64_t stood_us;           /* the longest that it stood still in one step; 0: never, or the library was too old to say */
+    const char *stood_in;        /* the last frames of the stack that it stood in; NULL: not known */
+    uint64_t counted_us, pending_us, ready_us; /* of its tasks: pending_us / counted_us were pending on average */
+    uint64_t pending_peak, ready_peak;
 };
 
 /* Time that was sampled, in microseconds since the epoch. */

@@ -545,17 +545,46 @@ static void print_heading(const struct report *report, const struct section *sec
     free(clean);
 }
 
+static double on_average(uint64_t sum_us, const struct quality_loop *loop)
+{
+    return loop->counted_us ? (double)sum_us / (double)loop->counted_us : 0;
+}
+
+static void print_loop_health(const struct quality_loop *loop)
+{
+    char time[HUMAN_SIZE];
+    struct sentence tasks = { .label = " tasks", .between = ", " }, stood = { .label = " stood", .between = " in " };
+    if (loop->counted_us) {
+        sentence_add(&tasks, "%.4g pending on average", on_average(loop->pending_us, loop));
+        sentence_add(&tasks, "%" PRIu64 " at peak", loop->pending_peak);
+        sentence_add(&tasks, "%.3g ready for the loop on average", on_average(loop->ready_us, loop));
+        sentence_add(&tasks, "%" PRIu64 " at peak", loop->ready_peak);
+        sentence_add(&tasks, "for %s in all", human_time(time, loop->ready_us));
+        sentence_end(&tasks);
+    }
+    if (loop->stood_us) {
+        sentence_add(&stood, "%s at a time within a step", human_time(time, loop->stood_us));
+        if (loop->stood_in) {
+            const char *last = strrchr(loop->stood_in, ';');
+            sentence_add(&stood, "%s", last ? last + 1 : loop->stood_in);
+        }
+        sentence_end(&stood);
+    }
+}
+
 static void print_loop(const struct quality *quality, const struct quality_loop *loop)
 {
     char share[HUMAN_SIZE], time[HUMAN_SIZE];
     const struct quality_process *process = &quality->processes[loop->process];
     double idle = (double)loop->idle_us, whole = idle + (double)loop->busy_us;
     struct sentence line = { .label = "event loop", .between = ", " };
-    sentence_add(&line, "%s idle of %s", human_share(share, idle, whole), human_time(time, loop->idle_us + loop->busy_us));
+    if (loop->idle_us + loop->busy_us)
+        sentence_add(&line, "%s idle of %s", human_share(share, idle, whole), human_time(time, loop->idle_us + loop->busy_us));
     sentence_add(&line, "thread %" PRIu64 " of pid %" PRIu64, loop->thread, process->pid);
     if (process->program)
         sentence_add(&line, "%s", process->program);
     sentence_end(&line);
+    print_loop_health(loop);
 }
 
 static void print_loops(const struct report *report)
@@ -803,7 +832,20 @@ static json_t *json_loop(const struct quality_loop *loop)
     double idle = (double)loop->idle_us, whole = idle + (double)loop->busy_us;
     json_t *object = json_object();
     document_counts(object, pairs, sizeof pairs / sizeof *pairs);
-    json_object_set_new(object, "idle_percent", json_real(whole > 0 ? 100 * idle / whole : 0));
+    const struct document_count tasks[] = {
+        { "counted_us", loop->counted_us },
+        { "pending_us", loop->pending_us },
+        { "pending_peak", loop->pending_peak },
+        { "ready_us", loop->ready_us },
+        { "ready_peak", loop->ready_peak },
+    };
+    if (loop->stood_us) {
+        json_object_set_new(object, "stood_us", document_number(loop->stood_us));
+        json_object_set_new(object, "stood_in", document_text(loop->stood_in));
+    }
+    if (loop->counted_us)
+        document_counts(object, tasks, sizeof tasks / sizeof *tasks);
+    json_object_set_new(object, "idle_percent", whole > 0 ? json_real(100 * idle / whole) : json_null());
     return object;
 }
 

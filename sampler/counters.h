@@ -74,7 +74,13 @@ struct counters {
 
 struct loop_time { /* one event loop's thread, as seen in the window */
     uint32_t thread;     /* tid */
-    uint64_t idle_ns, busy_ns;
+    uint64_t idle_ns, busy_ns; /* a loop in C has neither: its thread's stacks do not show it */
+    uint64_t stood_ns;   /* the longest that the thread is known to have stood still within one step of the loop, at least */
+    uint32_t stood_in;   /* the stack (profile_stack) that it stood in; 0: it never did */
+    /* Where `task` is recorded, of tasks that are pending and do not run: the time over which they were counted, their number
+     * times that time, and the most at one tick; ready: those that wait for nothing but the loop. */
+    uint64_t counted_ns, pending_ns, ready_ns;
+    uint32_t pending_peak, ready_peak;
 };
 #define LOOPS_SHOWN 64
 

@@ -36,7 +36,10 @@ struct running_loop {
     uintptr_t loop;
     profile_stack driver; /* PROFILE_ROOT: not known in this window yet */
     uintptr_t tstate;     /* of the thread that runs it */
+    uint32_t tid;
     bool runs;            /* now */
+    uint32_t pending, ready; /* of its tasks at the last tick that read them: that did not run; that waited for nothing but it */
+    bool counted;         /* there was such a tick */
 };
 
 struct interpreter { /* one that threads were seen in */
@@ -70,6 +73,7 @@ struct tasks {
     struct stacks *stacks;
     struct interpreter interpreter[ASYNCIOS_MAX];
     struct running_loop loop[LOOPS_MAX];
+    struct running_loop *counting; /* of the task that was counted last */
     uint64_t last_ns;        /* the last tick: until then everything is accounted for, but for tasks with a read_ns */
     uint64_t read_all_ns;    /* when all were read last */
     uint64_t due_ns;
@@ -371,11 +375,60 @@ static void look_at_loops(struct tasks *tasks, const struct tasks_thread *thread
             continue;
         loop->runs = true;
         loop->tstate = threads[i].tstate;
+        loop->tid = threads[i].tid;
         note_driver(loop, &threads[i]);
     }
     for (int i = 0; i < LOOPS_MAX; i++)
         if (!tasks->loop[i].runs)
             tasks->loop[i] = (struct running_loop){0};
+}
+
+/* Of each loop's tasks so many for so long. */
+static void loops_go_on(const struct tasks *tasks, struct window *window, uint64_t ns)
+{
+    for (int i = 0; i < LOOPS_MAX; i++) {
+        const struct running_loop *loop = &tasks->loop[i];
+        struct loop_time *shown = loop->counted && loop->runs ? window_loop(window, loop->tid) : NULL;
+        if (!shown)
+            continue;
+        shown->counted_ns += ns;
+        shown->pending_ns += ns * loop->pending;
+        shown->ready_ns += ns * loop->ready;
+    }
+}
+
+static void count_in(struct tasks *tasks, uintptr_t address, uint32_t pending, uint32_t ready)
+{
+    struct running_loop *loop = tasks->counting && tasks->counting->loop == address ? tasks->counting : loop_of(tasks, address);
+    if (!loop)
+        return;
+    tasks->counting = loop; /* neighbours have the same, mostly */
+    loop->pending += pending;
+    loop->ready += ready;
+}
+
+/* Before the others: of those that rest nobody is ready. */
+static void count_rests(struct tasks *tasks)
+{
+    tasks->counting = NULL;
+    for (int i = 0; i < LOOPS_MAX; i++)
+        tasks->loop[i].pending = tasks->loop[i].ready = 0;
+    for (uint32_t group = 0; (group = rests_from(&tasks->rests, group + 1));)
+        count_in(tasks, rests_at(&tasks->rests, group)->key.loop, registry_resting(tasks->registry, group), 0);
+}
+
+/* They have been counted. */
+static void note_peaks(struct tasks *tasks, struct window *window)
+{
+    for (int i = 0; i < LOOPS_MAX; i++) {
+        struct running_loop *loop = &tasks->loop[i];
+        struct loop_time *shown = loop->runs ? window_loop(window, loop->tid) : NULL;
+        loop->counted = loop->runs;
+        if (shown && loop->pending > shown->pending_peak)
+            shown->pending_peak = loop->pending;
+        if (shown && loop->ready > shown->ready_peak)
+            shown->ready_peak = loop->ready;
+    }
 }
 
 static bool find_driver(void *context, uintptr_t address, profile_stack *stack)
@@ -873,11 +926,15 @@ static void add_all_time(struct tasks *tasks, struct window *window, uint64_t no
     tasks->stills = tasks->leaves = 0;
     tasks->before_known = true;
     add_rests(tasks, window, now);
+    count_rests(tasks);
     for (uint32_t i = 0, index; i < registry_actives(tasks->registry);) {
         struct registered *task = registry_at(tasks->registry, index = registry_active(tasks->registry, i));
         fetch(tasks, i + AHEAD);
         take_leave(tasks, task);
-        if (is_leaf(tasks, task)) {
+        bool leaf = is_leaf(tasks, task);
+        if (task->status != TASK_GONE && task->status != TASK_RUNNING)
+            count_in(tasks, task->loop, 1, leaf && task->status == TASK_READY);
+        if (leaf) {
             add_or_carry(tasks, index, window, now);
         } else if (task->status == TASK_TORN) {
             window->counters.task_postponed++;
@@ -925,6 +982,7 @@ static void go_on(struct tasks *tasks, uint64_t until)
 
 static void repeat(struct tasks *tasks, struct window *window, uint64_t now)
 {
+    loops_go_on(tasks, window, now > tasks->last_ns ? now - tasks->last_ns : 0);
     go_on(tasks, now);
     window->counters.samples += tasks->leaves;
     window->counters.task_repeats++;
@@ -977,7 +1035,8 @@ static uint64_t pause_after(struct tasks *tasks, uint64_t took)
 
 static void read_all(struct tasks *tasks, const struct tasks_thread *threads, uint32_t count, struct window *window, uint64_t now)
 {
-    uint64_t cpu = clock_self();
+    uint64_t cpu = clock_self(), passed = now > tasks->last_ns ? now - tasks->last_ns : 0;
+    loops_go_on(tasks, window, passed / 2); /* as the last tick found them, and half as this one does */
     if (tasks->before_known && now > tasks->last_ns)
         go_on(tasks, tasks->last_ns + (now - tasks->last_ns) / 2);
     tasks->repeatable = true;
@@ -989,6 +1048,8 @@ static void read_all(struct tasks *tasks, const struct tasks_thread *threads, ui
     place_all(tasks);
     lineage_prove(tasks->lineage);
     add_all_time(tasks, window, now);
+    note_peaks(tasks, window);
+    loops_go_on(tasks, window, passed - passed / 2);
     count_losses(tasks, window);
     window->counters.task_ticks++;
     window->counters.task_reads += registry_count(tasks->registry);

@@ -41,6 +41,7 @@ struct tasks_options {
 /* One thread, as the tick over threads left it. */
 struct tasks_thread {
     uintptr_t tstate, interp;
+    uint32_t tid;
     uint64_t cpu;          /* its CPU clock when it was looked at */
     profile_stack driver;  /* the frames that drive its loop, if it runs one; PROFILE_ROOT: not known now */
     bool driver_sure;      /* else it is the whole stack, ... */

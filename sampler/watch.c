@@ -231,7 +231,7 @@ static void list_anew(struct watch *watch, const struct watched *watched, bool l
     if (watched->listed == UNLISTED)
         return;
     watch->list[watched->listed] = (struct tasks_thread){
-        watched->tstate, watched->interp, watched->account.looked_cpu, watched->driver, watched->driver_sure,
+        watched->tstate, watched->interp, (uint32_t)watched->record->tid, watched->account.looked_cpu, watched->driver, watched->driver_sure,
         looked_at && watched->last_stands && watched->last_cpu == watched->account.looked_cpu};
 }
 
@@ -417,24 +417,42 @@ static void sampled(const struct look *look, uint32_t cut)
 
 /* --- event loops --- */
 
+/* Whether the stack is of a thread in a step of the event loop that it runs. */
+static bool is_step(const struct profile *profile, profile_stack stack)
+{
+    uint32_t flags = profile_stack_flags(profile, stack);
+    return flags & STACK_IN_LOOP ? !(flags & STACK_IDLE) : profile_twin(profile, stack) != PROFILE_ROOT;
+}
+
+static struct loop_time *loop_of(const struct look *look, const struct watched *watched)
+{
+    return window_loop(look->window, (uint32_t)watched->record->tid);
+}
+
 static void loop_time(const struct look *look, const struct watched *watched, profile_stack stack, uint64_t ns)
 {
-    struct window *window = look->window;
-    uint32_t flags = profile_stack_flags(look->stacks->profile, stack), i = 0;
-    uint32_t tid = (uint32_t)watched->record->tid;
-    if (!(flags & STACK_IN_LOOP))
+    uint32_t flags = profile_stack_flags(look->stacks->profile, stack);
+    struct loop_time *loop = flags & STACK_IN_LOOP ? loop_of(look, watched) : NULL;
+    if (!loop)
         return;
-    while (i < window->loops_count && window->loops[i].thread != tid)
-        i++;
-    if (i == window->loops_count) {
-        if (i == LOOPS_SHOWN)
-            return;
-        window->loops[window->loops_count++] = (struct loop_time){tid, 0, 0};
-    }
     if (flags & STACK_IDLE)
-        window->loops[i].idle_ns += ns;
+        loop->idle_ns += ns;
     else
-        window->loops[i].busy_ns += ns;
+        loop->busy_ns += ns;
+}
+
+/* It stands in this stack still: had it been in the selector meanwhile, its CPU clock would have moved. (Of one that runs
+ * nobody can say whether it is the same step.) */
+static void loop_stands(const struct look *look, const struct watched *watched, profile_stack stack)
+{
+    uint64_t since = watched->stands_ns, now = watched->account.looked_ns;
+    if (!look->watch->options.clock_precise || !since || now <= since || !is_step(look->stacks->profile, stack))
+        return;
+    struct loop_time *loop = loop_of(look, watched);
+    if (loop && now - since > loop->stood_ns) {
+        loop->stood_ns = now - since;
+        loop->stood_in = stack;
+    }
 }
 
 /* --- CPU ticks --- */
@@ -595,6 +613,7 @@ static void wait_in(const struct look *look, struct watched *watched, struct see
         loop_time(look, watched, before.stack, (uint64_t)waiting / 2);
         loop_time(look, watched, seen.stack, (uint64_t)waiting - (uint64_t)waiting / 2);
     }
+    loop_stands(look, watched, seen.stack);
     account_wait_between(&watched->account, look->book, before, seen);
     watched->stood = true;
     watched->stood_in = seen;
@@ -788,13 +807,6 @@ static enum seen_gil gil_of(const struct look *look, const struct watched *watch
     if (task_futex(watched->record->tid, &futex))
         return states_is_gil_wait(target, watched->tstate, futex) ? SEEN_GIL_WANTED : SEEN_GIL_NEITHER;
     return task_is_runnable(watched->record->tid) ? SEEN_GIL_UNKNOWN : SEEN_GIL_NEITHER;
-}
-
-/* Whether the stack is of a thread in a step of the event loop that it runs. */
-static bool is_step(const struct profile *profile, profile_stack stack)
-{
-    uint32_t flags = profile_stack_flags(profile, stack);
-    return flags & STACK_IN_LOOP ? !(flags & STACK_IDLE) : profile_twin(profile, stack) != PROFILE_ROOT;
 }
 
 /* Of a thread that stands still in this stack: for a call, not for want of a CPU or of the GIL. */

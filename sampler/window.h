@@ -7,6 +7,7 @@
 #define APROF_SAMPLER_WINDOW_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "sampler/counters.h"
@@ -22,5 +23,17 @@ struct window {
     struct loop_time loops[LOOPS_SHOWN];
     uint32_t loops_count;
 };
+
+/* Of the loop that this thread runs; NULL: no room. */
+static inline struct loop_time *window_loop(struct window *window, uint32_t thread)
+{
+    for (uint32_t i = 0; i < window->loops_count; i++)
+        if (window->loops[i].thread == thread)
+            return &window->loops[i];
+    if (window->loops_count == LOOPS_SHOWN)
+        return NULL;
+    window->loops[window->loops_count] = (struct loop_time){.thread = thread};
+    return &window->loops[window->loops_count++];
+}
 
 #endif

@@ -537,6 +537,29 @@ START_TEST(quality_sums_readings_of_threads)
 }
 END_TEST
 
+START_TEST(quality_sums_the_tasks_of_loops_and_keeps_the_longest_stand)
+{
+    put(STEM "000000.json", "{\"loops\": [{\"thread\": 3, \"idle_us\": 5, \"busy_us\": 6, \"stood_us\": 70, \"stood_in\": \"a\", \"counted_us\": 10,"
+                            "\"pending_us\": 40, \"pending_peak\": 9, \"ready_us\": 3, \"ready_peak\": 1}]}");
+    put(STEM "000001.json", "{\"loops\": [{\"thread\": 3, \"stood_us\": 60, \"stood_in\": \"b\", \"counted_us\": 20, \"pending_us\": 2, \"pending_peak\": 8,"
+                            "\"ready_us\": 1, \"ready_peak\": 2}, {\"thread\": 4, \"stood_us\": \"x\", \"stood_in\": 5}]}");
+    struct reader *reader = reader_at(directory);
+    struct quality *quality = quality_new(reader);
+    ck_assert_uint_eq(quality->loops_count, 2);
+    ck_assert_uint_eq(quality->loops[0].stood_us, 70);
+    ck_assert_str_eq(quality->loops[0].stood_in, "a");
+    ck_assert_uint_eq(quality->loops[0].counted_us, 30);
+    ck_assert_uint_eq(quality->loops[0].pending_us, 42);
+    ck_assert_uint_eq(quality->loops[0].pending_peak, 9);
+    ck_assert_uint_eq(quality->loops[0].ready_us, 4);
+    ck_assert_uint_eq(quality->loops[0].ready_peak, 2);
+    ck_assert_uint_eq(quality->loops[1].stood_us, 0);
+    ck_assert_ptr_null(quality->loops[1].stood_in);
+    quality_free(quality);
+    reader_free(reader);
+}
+END_TEST
+
 START_TEST(quality_survives_metadata_of_wrong_types)
 {
     put(STEM "000000.json", "{\"schema\": 1, \"ticks\": [], \"dropped\": {\"torn\": \"x\", \"new\": 2, \"creator_unknown\": 5}, \"loops\": {},"
@@ -743,6 +766,7 @@ static Suite *reader_suite(void)
     tcase_add_test(files, stacks_differ_by_functions_not_by_lines);
     tcase_add_test(files, quality_sums_ticks_over_tasks);
     tcase_add_test(files, quality_sums_readings_of_threads);
+    tcase_add_test(files, quality_sums_the_tasks_of_loops_and_keeps_the_longest_stand);
     tcase_add_test(files, quality_survives_metadata_of_wrong_types);
     tcase_add_test(files, quality_counts_what_was_merged);
     tcase_add_test(files, quality_survives_merges_of_wrong_types);

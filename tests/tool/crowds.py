@@ -52,7 +52,8 @@ def merged_write(name, processes):
     folder = os.path.join(WORK, name)
     os.makedirs(folder)
     stem = os.path.join(folder, "aprof.merged-1.0.%d.000000" % START_US)
-    of = [{"pid": 100 + at, "loops": [{"thread": 1 + thread, "idle_us": 4 * at + thread, "busy_us": 1} for thread in range(4)]}
+    of = [{"pid": 100 + at, "loops": [{"thread": 1 + thread, "idle_us": 4 * at + thread, "busy_us": 1, "stood_us": 3 + thread, "stood_in": "step (a.py:%d)" % at,
+                                        "counted_us": 2, "pending_us": 2 * at, "pending_peak": at, "ready_us": 1, "ready_peak": thread} for thread in range(4)]}
           for at in range(processes)]
     with open(stem + ".json", "w", encoding="utf-8") as file:
         json.dump({"schema": 1, "start_us": START_US, "end_us": START_US + 60000000, "merged": {"processes": of}}, file)

@@ -24,7 +24,10 @@ static struct metadata example(void)
         .start_us = 1700000000000000u, .end_us = 1700000060000000u, .ended = "window", .rate_asked = 100, .rate_got = 99.8,
         .reader = "copy", .children_without_sample = 2, .loops_count = 1,
     };
-    metadata.loops[0] = (struct loop_time){4242, 48000000000u, 12000000999u};
+    metadata.loops[0] = (struct loop_time){
+        .thread = 4242, .idle_ns = 48000000000u, .busy_ns = 12000000999u, .stood_ns = 310000999, .stood_in = 1, .counted_ns = 59990000000u,
+        .pending_ns = 299950000000u, .pending_peak = 7, .ready_ns = 1200000000, .ready_peak = 5};
+    metadata.stood_in[0] = "handle (app.py:12);ask (app.py:30)";
     metadata.counters = (struct counters){
         .ticks_due = 6000, .ticks_taken = 5988, .ticks_missed = 12, .samples = 17000, .dropped = {1, 2, 3, 4, 5, 6, 7, 8, 9},
         .cpu_unseen_ns = 1500000, .cpu_spread_ns = 2500000, .gil_wait_ns = 2500000999, .gil_unknown_ns = 40000000, .gil_wall_ns = 480000000000u, .threads_peak = 8, .tasks_peak = 5000, .tasks_skipped = 10,
