@@ -920,7 +920,8 @@ static bool look_at(const struct look *look, struct watched *watched)
          * every switch interval. */
         if (!states_holds_gil(look->watch->options.target, watched->tstate))
             know_wait(watched, watched->last.stack);
-        watched->last.blocks = blocks_loop(look, watched, watched->last.stack);
+        if (!watched->last.blocks) /* its clock would show that it had gone on */
+            watched->last.blocks = blocks_loop(look, watched, watched->last.stack);
         note_standing(watched, cpu);
         wait_in(look, watched, watched->last);
     } else if (look->watch->reading) {
