@@ -84,6 +84,38 @@ START_TEST(sums_are_the_time_as_a_leaf)
 END_TEST
 
 /* Of one that changes its stack, one that is born, ends, runs, goes on as it was, and begins to await another. */
+/* 0 to 4 wait; then 0 is ready, 3 awaited by 2, 1 runs, and 4 is done. */
+START_TEST(a_loop_has_its_tasks_counted)
+{
+    const uint64_t ns = 10 * MS, first = ns / 2, second = ns - first;
+    start(_i, 5);
+    threads[0].tid = 77;
+    tick(ns); /* of half of it nothing is known */
+    const struct loop_time *loop = &window.loops[0];
+    ck_assert_uint_eq(window.loops_count, 1);
+    ck_assert_uint_eq(loop->thread, 77);
+    ck_assert_uint_eq(loop->counted_ns, second);
+    ck_assert_uint_eq(loop->pending_ns, 5 * second);
+    ck_assert_uint_eq(loop->ready_ns, 0);
+    fake_task_waiter(&world, 0, 0);
+    fake_task_runs(&world, 1, 1);
+    fake_task_awaits(&world, 2, 1, 3);
+    fake_task_is_done(&world, 4);
+    tick(ns);
+    ck_assert_uint_eq(loop->counted_ns, second + ns);
+    ck_assert_uint_eq(loop->pending_ns, 5 * second + 5 * first + 3 * second);
+    ck_assert_uint_eq(loop->ready_ns, second);
+    ck_assert_uint_eq(loop->pending_peak, 5);
+    ck_assert_uint_eq(loop->ready_peak, 1);
+    still_tick(ns, false); /* nothing ran: as they were */
+    still_tick(ns, false);
+    ck_assert_uint_eq(loop->counted_ns, second + 3 * ns);
+    ck_assert_uint_eq(loop->pending_ns, 5 * second + 5 * first + 3 * second + 6 * ns);
+    ck_assert_uint_eq(loop->ready_ns, second + 2 * ns);
+    stop();
+}
+END_TEST
+
 START_TEST(half_as_it_was_half_as_it_is)
 {
     const uint64_t ns = 10 * MS + 1, first = ns / 2, second = ns - first;
@@ -989,6 +1021,7 @@ Suite *suite_tasks(void)
     TCase *law = tcase_create("law"), *loops = tcase_create("loops"), *still = tcase_create("still"), *births = tcase_create("births");
     tcase_add_loop_test(law, a_leaf_has_all_its_time, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(law, sums_are_the_time_as_a_leaf, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(law, a_loop_has_its_tasks_counted, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(law, half_as_it_was_half_as_it_is, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(law, shares_are_halved_too, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(law, too_many_stacks_to_be_remembered, FIRST_MINOR, FIRST_MINOR + 1);
