@@ -113,14 +113,19 @@ static void put_metadata(struct sink *sink, const struct metadata *metadata)
 
 /* ---- files ---- */
 
-static int temporary_make(const struct sealing *sealing, unsigned file)
+static enum spool_state draft_state(const struct sealing *sealing)
+{
+    return sealing->unopened ? SPOOL_LIVE : SPOOL_TEMPORARY;
+}
+
+static int draft_make(const struct sealing *sealing, unsigned file)
 {
     enum { FLAGS = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC };
     int directory = sealing->place->fd;
     char name[SPOOL_NAME_MAX + 1];
-    place_name(sealing->place, sealing->seq, file, SPOOL_TEMPORARY, name);
+    place_name(sealing->place, sealing->seq, file, draft_state(sealing), name);
     int fd = openat(directory, name, FLAGS, 0600);
-    if (fd < 0 && errno == EEXIST) { /* of a sealing that failed, or somebody else's */
+    if (fd < 0 && errno == EEXIST && !sealing->unopened) { /* of a sealing that failed, or somebody else's */
         if (unlinkat(directory, name, 0) != 0)
             return -EEXIST;
         fd = openat(directory, name, FLAGS, 0600);
@@ -130,16 +135,19 @@ static int temporary_make(const struct sealing *sealing, unsigned file)
     return fd < 0 ? -errno : fd;
 }
 
-static int temporary_write(const struct sealing *sealing, unsigned file)
+static int draft_write(const struct sealing *sealing, unsigned file, unsigned *made)
 {
-    struct sink sink = {.buffer = sealing->buffer, .fd = temporary_make(sealing, file)};
+    struct sink sink = {.buffer = sealing->buffer, .fd = draft_make(sealing, file)};
     if (sink.fd < 0)
         return sink.fd;
+    *made |= 1u << file;
     if (file == PLACE_METADATA)
         put_metadata(&sink, sealing->metadata);
     else
         put_stacks(&sink, sealing->profile, (enum metric)file);
     close(sink.fd);
+    if (sink.error == 0 && file == PLACE_METADATA && sealing->unopened && sealing->begun)
+        sealing->begun(sealing->metadata);
     return sink.error;
 }
 
@@ -147,7 +155,7 @@ static int sealed_rename(struct sealing *sealing, unsigned file)
 {
     char from[SPOOL_NAME_MAX + 1], to[SPOOL_NAME_MAX + 1];
     struct stat status;
-    place_name(sealing->place, sealing->seq, file, SPOOL_TEMPORARY, from);
+    place_name(sealing->place, sealing->seq, file, draft_state(sealing), from);
     place_name(sealing->place, sealing->seq, file, SPOOL_SEALED, to);
     int error = renameat(sealing->place->fd, from, sealing->place->fd, to) == 0 ? 0 : -errno;
     bool there = place_look(sealing->place, sealing->seq, file, SPOOL_SEALED, &status) == 0;
@@ -164,10 +172,11 @@ static bool has_file(const struct sealing *sealing, unsigned file)
 }
 
 /* What was sealed already would count beside the live file that goes on. */
-static void take_back(const struct sealing *sealing, unsigned renamed)
+static void take_back(const struct sealing *sealing, unsigned made, unsigned renamed)
 {
     for (unsigned i = 0; i < PLACE_FILES; i++) {
-        place_remove(sealing->place, sealing->seq, i, SPOOL_TEMPORARY);
+        if (made >> i & 1 && i >= renamed)
+            place_remove(sealing->place, sealing->seq, i, draft_state(sealing));
         if (i < renamed && has_file(sealing, i))
             place_remove(sealing->place, sealing->seq, i, SPOOL_SEALED);
     }
@@ -175,16 +184,18 @@ static void take_back(const struct sealing *sealing, unsigned renamed)
 
 int sealing_write(struct sealing *sealing)
 {
-    unsigned renamed = 0;
+    unsigned made = 0, renamed = 0;
     int error = 0;
     sealing->sealed_bytes = 0;
-    for (unsigned i = 0; i < PLACE_FILES && error == 0; i++)
-        error = has_file(sealing, i) ? temporary_write(sealing, i) : 0;
+    for (unsigned i = PLACE_FILES; i-- > 0 && error == 0;)
+        error = has_file(sealing, i) ? draft_write(sealing, i, &made) : 0;
     for (; renamed < PLACE_FILES && error == 0; renamed += error == 0)
         error = has_file(sealing, renamed) ? sealed_rename(sealing, renamed) : 0;
     if (error < 0) {
         sealing->sealed_bytes = 0;
-        take_back(sealing, renamed);
+        take_back(sealing, made, renamed);
+    } else if (!sealing->unopened && sealing->begun) {
+        sealing->begun(sealing->metadata);
     }
     return error;
 }

@@ -42,6 +42,7 @@ struct spool {
     struct bound bound;
     struct trouble trouble;
     struct answer answer;
+    void (*stored)(const struct metadata *metadata);
 };
 
 static int failed(struct spool *spool, int error)
@@ -311,10 +312,10 @@ int spool_describe(struct spool *spool, const struct metadata *metadata)
 
 /* ---- sealing ---- */
 
-static int sealed_write(struct spool *spool, struct profile *profile, const struct metadata *metadata)
+static int sealed_write(struct spool *spool, struct profile *profile, const struct metadata *metadata, bool unopened)
 {
     struct metadata copy = shown(spool, metadata, spool->window.seq, farewell_word());
-    struct sealing sealing = {&spool->place, spool->window.seq, &spool->buffer, profile, &copy, 0};
+    struct sealing sealing = {&spool->place, spool->window.seq, &spool->buffer, profile, &copy, unopened, spool->stored, 0};
     int error = sealing_write(&sealing);
     bound_add(&spool->bound, sealing.sealed_bytes);
     return error;
@@ -329,7 +330,7 @@ static int window_seal(struct spool *spool, struct profile *profile, const struc
         error = window_begin(spool, &following, next);
     if (error < 0)
         return error;
-    error = sealed_write(spool, profile, metadata);
+    error = sealed_write(spool, profile, metadata, false);
     if (error < 0) {
         live_remove(&spool->place, &following);
         spool->sequences = spool->window.seq + 1;
@@ -354,12 +355,11 @@ static int window_seal_anew(struct spool *spool, struct profile *profile, const 
 static bool is_free(const struct spool *spool, uint64_t seq)
 {
     struct stat status;
-    return seq >= spool->sequences && place_look(&spool->place, seq, PLACE_METADATA, SPOOL_LIVE, &status) == -ENOENT &&
-           place_look(&spool->place, seq, PLACE_METADATA, SPOOL_SEALED, &status) == -ENOENT;
+    return seq >= spool->sequences && place_look(&spool->place, seq, PLACE_METADATA, SPOOL_SEALED, &status) == -ENOENT;
 }
 
-/* A window that has no files yet, and that none follows, needs no live ones: a process of a few
- * milliseconds would wait for them. False: it is not so simple, open it first. */
+/* A window that has no files yet, and that none follows, is not written twice: a process of a few
+ * milliseconds would wait for it. False: it is not so simple, open it first. */
 static bool window_seal_unopened(struct spool *spool, struct profile *profile, const struct metadata *metadata)
 {
     uint64_t seq = metadata->window + spool->shift;
@@ -368,7 +368,7 @@ static bool window_seal_unopened(struct spool *spool, struct profile *profile, c
     spool->remote = place_is_remote(&spool->place);
     place_ignore(&spool->place);
     live_clear(&spool->window, seq);
-    if (sealed_write(spool, profile, metadata) < 0)
+    if (sealed_write(spool, profile, metadata, true) < 0)
         return false;
     spool->sequences = seq + 1;
     memset(spool->trouble.limits, 0, sizeof spool->trouble.limits);
@@ -503,6 +503,7 @@ struct spool *spool_new(const struct spool_options *options)
     spool->lines.buffer = &spool->buffer;
     spool->bound.limit_bytes = options->limit_bytes;
     spool->may_keep = options->keep_descriptors;
+    spool->stored = options->stored;
     live_clear(&spool->window, 0);
     if (place_init(&spool->place, options->directory, options->host, options->pid, options->start_us) && buffer_init(&spool->buffer))
         return spool;

@@ -36,6 +36,7 @@ struct spool_options {
     uint64_t start_us;       /* START in the names */
     uint64_t limit_bytes;    /* APROF_SPOOL over all processes; 0: no bound */
     bool keep_descriptors;   /* this thread has a descriptor table of its own; else open, compare device and inode, write, close */
+    void (*stored)(const struct metadata *metadata); /* a window that is sealed can be read by now: before anything else is done; NULL: nothing */
 };
 
 struct spool;

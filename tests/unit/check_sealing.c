@@ -135,10 +135,37 @@ START_TEST(what_was_never_open_is_sealed_at_once)
 }
 END_TEST
 
+static uint64_t stored_window;
+static unsigned stored_times;
+
+static void note_stored(const struct metadata *metadata)
+{
+    stored_window = metadata->window;
+    stored_times++;
+    ck_assert(exists(file_name(42, (unsigned)metadata->window, "json.live")));
+    ck_assert_uint_eq(count_names("collapsed"), 0); /* nothing else was done yet */
+}
+
+/* Whoever ends the process may not wait for all of the sealing. */
+START_TEST(that_a_window_is_stored_is_told_at_once)
+{
+    struct spool *spool = spool_new(&(struct spool_options){directory, "test.host", 42, START, 1 << 20, true, note_stored});
+    stored_times = 0;
+    add("a;b", METRIC_CPU, 5);
+    ck_assert_int_eq(seal(spool, 0, true), 0);
+    ck_assert_uint_eq(stored_times, 1);
+    ck_assert_uint_eq(stored_window, 0);
+    ck_assert(exists(path_of(".aprof.lock")));
+    ck_assert_int_eq(seal(spool, 1, true), 0);
+    ck_assert_uint_eq(stored_times, 1);
+    spool_free(spool);
+}
+END_TEST
+
 /* Where a name of it is taken it gets others. */
 START_TEST(what_was_never_open_takes_no_name_of_others)
 {
-    static const char *const taken[] = {"cpu.collapsed.tmp", "wall.collapsed.tmp", "json.tmp", "cpu.collapsed", "wall.collapsed", "json", "json.live"};
+    static const char *const taken[] = {"cpu.collapsed.live", "wall.collapsed.live", "json.live", "cpu.collapsed", "wall.collapsed", "json"};
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
         struct spool *spool = spool_with(42, 0, true);
         add("a;b", METRIC_CPU, 5);
@@ -170,6 +197,7 @@ Suite *suite_sealing(void)
     tcase_add_test(tcase, names_taken_by_what_is_no_file_are_passed_over);
     tcase_add_test(tcase, what_was_never_open_is_sealed_at_once);
     tcase_add_test(tcase, what_was_never_open_takes_no_name_of_others);
+    tcase_add_test(tcase, that_a_window_is_stored_is_told_at_once);
     suite_add_tcase(suite, tcase);
     return suite;
 }
