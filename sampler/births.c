@@ -37,6 +37,7 @@ static struct memory *memory;
 static _Alignas(64) _Atomic uint8_t used[BUCKETS];
 static _Alignas(64) _Atomic uint64_t head; /* words of the ring ever reserved */
 static _Alignas(64) _Atomic uint64_t tail; /* words ever taken */
+static _Alignas(64) _Atomic uint64_t kept; /* births before this one stay: tasks were read since */
 static _Alignas(64) _Atomic uint64_t lost;
 static void (*_Atomic on_half)(void);
 
@@ -231,8 +232,8 @@ static bool reserve(uint32_t words, uint64_t *position)
 }
 
 /* A task is gone when another one is born in its place: then the record of its birth, which
- * still waits, is to be passed over. Found by whoever makes the other one, who has both in its
- * cache; for the sampler they lie in another's. */
+ * still waits, is to be passed over, unless it may have been read in between. Found by whoever
+ * makes the other one, who has both in its cache; for the sampler they lie in another's. */
 static void supersede(uint64_t at, uintptr_t task)
 {
     _Atomic uint64_t *last = &memory->newest[newest_of(task)];
@@ -240,7 +241,8 @@ static void supersede(uint64_t at, uintptr_t task)
     uint64_t expected = task;
 
     atomic_store_explicit(last, at, memory_order_relaxed);
-    if (before < at && before >= atomic_load_explicit(&tail, memory_order_relaxed)) /* exchanged: it may be taken at this moment */
+    if (before < at && before >= atomic_load_explicit(&kept, memory_order_acquire) &&
+        before >= atomic_load_explicit(&tail, memory_order_relaxed)) /* exchanged: it may be taken at this moment */
         atomic_compare_exchange_strong_explicit(ring_at(before + 1), &expected, 0, memory_order_relaxed, memory_order_relaxed);
 }
 
@@ -284,6 +286,16 @@ bool births_next(struct birth *birth)
         if (birth->task)
             return true;
     return false;
+}
+
+void births_hold(void)
+{
+    atomic_store(&kept, UINT64_MAX);
+}
+
+void births_release(void)
+{
+    atomic_store(&kept, atomic_load(&head));
 }
 
 uint64_t births_number(void)

@@ -74,9 +74,14 @@ uint64_t births_number(void);
 /* --- [sampler] --- */
 
 /* The oldest birth not yet taken; false: none. Births of tasks that are gone, as another one
- * was born at the same address before they were taken, are left out: a table of a fixed
- * size finds them, so a few may stay. A reading before the later one was of none that is told. */
+ * was born at the same address before they were taken, are left out, but none of those that
+ * came between births_hold and births_release. A table of a fixed size finds them, so a few
+ * may stay. */
 bool births_next(struct birth *birth);
+/* Around the reading of tasks: which of two at one address a reading was of is told by both
+ * births. Take what waits after the first of the two and before the first reading. */
+void births_hold(void);
+void births_release(void);
 /* Whether the coroutine lives. Ask after reading it: an answer of true says that
  * what was read before was this coroutine's. */
 bool births_is_alive(maker_id maker);

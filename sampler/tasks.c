@@ -324,6 +324,7 @@ void tasks_prepare(struct tasks *tasks, const struct tasks_thread *threads, uint
     tasks->stacks = stacks;
     registry_set_time(tasks->registry, now);
     look_at_interpreters(tasks, threads, count, now);
+    births_hold(); /* until the tick is over: tasks are read in it */
     take_births(tasks);
     if (labels_asked)
         look_for_labels(tasks, threads, count, now);
@@ -1060,8 +1061,8 @@ static void read_all(struct tasks *tasks, const struct tasks_thread *threads, ui
     tasks->due_ns = now + pause_after(tasks, took);
 }
 
-void tasks_tick(struct tasks *tasks, const struct tasks_thread *threads, uint32_t count, struct stacks *stacks, struct window *window,
-                uint64_t now, bool must)
+static void tick(struct tasks *tasks, const struct tasks_thread *threads, uint32_t count, struct stacks *stacks, struct window *window,
+                 uint64_t now, bool must)
 {
     if (!is_recording(tasks)) {
         tasks->last_ns = now;
@@ -1081,6 +1082,13 @@ void tasks_tick(struct tasks *tasks, const struct tasks_thread *threads, uint32_
         return;
     }
     tasks->last_ns = now;
+}
+
+void tasks_tick(struct tasks *tasks, const struct tasks_thread *threads, uint32_t count, struct stacks *stacks, struct window *window,
+                uint64_t now, bool must)
+{
+    tick(tasks, threads, count, stacks, window, now, must);
+    births_release();
 }
 
 /* --- a dump --- */
@@ -1226,10 +1234,13 @@ void tasks_dump(struct tasks *tasks, const struct tasks_thread *threads, uint32_
         return;
     tasks->stacks = stacks;
     tasks->seconds = 0;
+    births_hold();
+    take_births(tasks);
     look_at_loops(tasks, threads, count);
     dump_round(tasks, threads, count, dump, now);
     for (uint32_t i = 0; i < tasks->seconds && !dump_is_stopped(dump); i++)
         dump_second(tasks, tasks->second[i].task, dump, now);
+    births_release();
     tasks->seconds = 0;
 }
 

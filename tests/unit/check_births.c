@@ -665,6 +665,25 @@ START_TEST(superseded_births_are_dropped)
 }
 END_TEST
 
+/* Those that came while tasks were read say which of two was. */
+START_TEST(births_that_are_held_are_not_superseded)
+{
+    start_hooked(_i);
+    make_task(8);
+    births_hold();
+    make_task(8);
+    make_task(8);
+    births_release();
+    make_task(8);
+    for (int i = 0; i < 4; i++)
+        take(8, 0, NULL);
+    make_task(8);
+    make_task(8);
+    take(8, 0, NULL);
+    take_none();
+}
+END_TEST
+
 /* Of thousands of addresses few have to share a place in the table, whatever lies between them. */
 START_TEST(superseded_at_many_addresses)
 {
@@ -901,7 +920,7 @@ Suite *suite_births(void)
         nothing_before_the_start, the_original_is_called_with_what_came, the_slot_and_the_descriptor, subclasses_of_subclasses,
         a_circle_of_subclasses_ends, what_is_not_as_it_should_be, another_original_is_refused, another_type_of_the_same_original,
         innermost_first_and_only_coroutines, a_long_chain_is_cut_at_its_outer_end, a_deep_thread_is_read_to_a_limit, no_thread_no_frame,
-        an_address_is_no_identity, made_while_it_dies, identities_that_never_were, superseded_births_are_dropped, superseded_at_many_addresses,
+        an_address_is_no_identity, made_while_it_dies, identities_that_never_were, superseded_births_are_dropped, births_that_are_held_are_not_superseded, superseded_at_many_addresses,
         a_full_ring_of_superseded_births, a_full_bucket_is_counted, a_full_ring_is_counted,
         deaths_of_futures_are_counted_where_they_were, futures_of_another_make_stay_as_they_are,
         records_of_all_lengths_round_the_ring, a_child_begins_with_an_empty_ring,

@@ -98,6 +98,14 @@ FAKE_WEAK bool births_next(struct birth *birth)
     return false;
 }
 
+FAKE_WEAK void births_hold(void)
+{
+}
+
+FAKE_WEAK void births_release(void)
+{
+}
+
 FAKE_WEAK uintptr_t births_coroutine(maker_id maker)
 {
     return fake_births.maker[maker];
