@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h> /* renameat is declared here */
+#include <string.h>
 #include <unistd.h>
 
 #include "hooks/log.h" /* log_format */
@@ -111,7 +112,33 @@ static void put_metadata(struct sink *sink, const struct metadata *metadata)
     sink_drain(sink);
 }
 
+/* As the window began: it must not promise what is not there yet, should we be killed. Padded as
+ * live metadata is, so that no tail of it is left behind a shorter one. */
+static void put_beginning(struct sink *sink, const struct metadata *metadata)
+{
+    struct metadata first = *metadata;
+    memset(&first.counters, 0, sizeof first.counters);
+    for (unsigned i = 0; i < METRIC_COUNT; i++)
+        first.metrics[i].total_us = first.metrics[i].stacks = 0;
+    first.end_us = first.start_us;
+    size_t length = metadata_put(&first, sink->buffer);
+    size_t padded = (length / SPOOL_METADATA_BLOCK + 1) * SPOOL_METADATA_BLOCK;
+    if (length == 0 || !buffer_reserve(sink->buffer, padded)) {
+        sink->error = -ENOMEM;
+        return;
+    }
+    memset(sink->buffer->bytes + length - 1, ' ', padded - length);
+    sink->buffer->bytes[padded - 1] = '\n';
+    sink->buffer->used = padded;
+    sink_drain(sink);
+}
+
 /* ---- files ---- */
+
+static bool has_file(const struct sealing *sealing, unsigned file)
+{
+    return file == PLACE_METADATA || profile_stacks(sealing->profile, (enum metric)file) > 0;
+}
 
 static enum spool_state draft_state(const struct sealing *sealing)
 {
@@ -146,8 +173,35 @@ static int draft_write(const struct sealing *sealing, unsigned file, unsigned *m
     else
         put_stacks(&sink, sealing->profile, (enum metric)file);
     close(sink.fd);
-    if (sink.error == 0 && file == PLACE_METADATA && sealing->unopened && sealing->begun)
+    return sink.error;
+}
+
+static int drafts_write(const struct sealing *sealing, unsigned *made)
+{
+    int error = 0;
+    for (unsigned i = 0; i < PLACE_FILES && error == 0; i++)
+        if (has_file(sealing, i) && !(*made >> i & 1))
+            error = draft_write(sealing, i, made);
+    return error;
+}
+
+/* Of a window without live files: a process is known by its metadata, so that comes first. */
+static int unopened_write(const struct sealing *sealing, unsigned *made)
+{
+    struct sink sink = {.buffer = sealing->buffer, .fd = draft_make(sealing, PLACE_METADATA)};
+    if (sink.fd < 0)
+        return sink.fd;
+    *made |= 1u << PLACE_METADATA;
+    put_beginning(&sink, sealing->metadata);
+    if (sink.error == 0 && sealing->begun)
         sealing->begun(sealing->metadata);
+    if (sink.error == 0)
+        sink.error = drafts_write(sealing, made);
+    sink.offset = 0;
+    put_metadata(&sink, sealing->metadata);
+    if (sink.error == 0 && ftruncate(sink.fd, (off_t)sink.offset) != 0)
+        sink.error = -errno;
+    close(sink.fd);
     return sink.error;
 }
 
@@ -166,11 +220,6 @@ static int sealed_rename(struct sealing *sealing, unsigned file)
     return 0;
 }
 
-static bool has_file(const struct sealing *sealing, unsigned file)
-{
-    return file == PLACE_METADATA || profile_stacks(sealing->profile, (enum metric)file) > 0;
-}
-
 /* What was sealed already would count beside the live file that goes on. */
 static void take_back(const struct sealing *sealing, unsigned made, unsigned renamed)
 {
@@ -185,10 +234,9 @@ static void take_back(const struct sealing *sealing, unsigned made, unsigned ren
 int sealing_write(struct sealing *sealing)
 {
     unsigned made = 0, renamed = 0;
-    int error = 0;
+    int error;
     sealing->sealed_bytes = 0;
-    for (unsigned i = PLACE_FILES; i-- > 0 && error == 0;)
-        error = has_file(sealing, i) ? draft_write(sealing, i, &made) : 0;
+    error = sealing->unopened ? unopened_write(sealing, &made) : drafts_write(sealing, &made);
     for (; renamed < PLACE_FILES && error == 0; renamed += error == 0)
         error = has_file(sealing, renamed) ? sealed_rename(sealing, renamed) : 0;
     if (error < 0) {

@@ -5,8 +5,8 @@
  *
  * All of them are written under their temporary names before the first is
  * renamed: a disk that fills up in between leaves the window as it was. The
- * metadata is written first and renamed last. A window without live files has theirs for
- * temporary names, so that it is whole for readers however far this came.
+ * metadata is renamed last. A window without live files has theirs for temporary names, and
+ * its metadata is begun first, so that it is whole for readers however far this came.
  *
  * Runs in: [sampler]. Failure: a negative errno, and no file of it is left. -EEXIST:
  * something that we cannot take away stands under one of the names.
