@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 
-from truth import burn, leave
+from truth import burn, leave, profiler_cpu
 
 now, cpu = time.monotonic, time.thread_time
 
@@ -155,20 +155,6 @@ def kinds(count):
     return (few + extra)[:count - 1]
 
 
-def foreign_cpu():
-    """CPU seconds of threads of this process that Python does not know."""
-    total = 0
-    known = {t.native_id for t in threading.enumerate()}
-    for tid in os.listdir("/proc/self/task"):
-        if int(tid) not in known:
-            try:
-                with open("/proc/self/task/%s/schedstat" % tid) as f:
-                    total += int(f.read().split()[0])
-            except OSError:
-                pass
-    return total / 1e9
-
-
 def main():
     count, seconds = int(sys.argv[1]), float(sys.argv[2])
     lives = []
@@ -183,7 +169,7 @@ def main():
         for entry in started:
             join(*entry)
     life.cpu, life.inner = cpu() - first, now() - began
-    leave({"threads": [x.as_truth() for x in [life] + lives], "foreign_cpu": foreign_cpu(), "process_cpu": time.process_time(),
+    leave({"threads": [x.as_truth() for x in [life] + lives], "foreign_cpu": profiler_cpu(), "process_cpu": time.process_time(),
            "main_cpu_before": first, "began": began, "ended": now()})
 
 
