@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h> /* renameat is declared here */
-#include <string.h>
 #include <unistd.h>
 
 #include "hooks/log.h" /* log_format */
@@ -112,47 +111,16 @@ static void put_metadata(struct sink *sink, const struct metadata *metadata)
     sink_drain(sink);
 }
 
-/* As the window began: it must not promise what is not there yet, should we be killed. Padded as
- * live metadata is, so that no tail of it is left behind a shorter one. */
-static void put_beginning(struct sink *sink, const struct metadata *metadata)
-{
-    struct metadata first = *metadata;
-    memset(&first.counters, 0, sizeof first.counters);
-    for (unsigned i = 0; i < METRIC_COUNT; i++)
-        first.metrics[i].total_us = first.metrics[i].stacks = 0;
-    first.end_us = first.start_us;
-    size_t length = metadata_put(&first, sink->buffer);
-    size_t padded = (length / SPOOL_METADATA_BLOCK + 1) * SPOOL_METADATA_BLOCK;
-    if (length == 0 || !buffer_reserve(sink->buffer, padded)) {
-        sink->error = -ENOMEM;
-        return;
-    }
-    memset(sink->buffer->bytes + length - 1, ' ', padded - length);
-    sink->buffer->bytes[padded - 1] = '\n';
-    sink->buffer->used = padded;
-    sink_drain(sink);
-}
-
 /* ---- files ---- */
 
-static bool has_file(const struct sealing *sealing, unsigned file)
-{
-    return file == PLACE_METADATA || profile_stacks(sealing->profile, (enum metric)file) > 0;
-}
-
-static enum spool_state draft_state(const struct sealing *sealing)
-{
-    return sealing->unopened ? SPOOL_LIVE : SPOOL_TEMPORARY;
-}
-
-static int draft_make(const struct sealing *sealing, unsigned file)
+static int temporary_make(const struct sealing *sealing, unsigned file)
 {
     enum { FLAGS = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC };
     int directory = sealing->place->fd;
     char name[SPOOL_NAME_MAX + 1];
-    place_name(sealing->place, sealing->seq, file, draft_state(sealing), name);
+    place_name(sealing->place, sealing->seq, file, SPOOL_TEMPORARY, name);
     int fd = openat(directory, name, FLAGS, 0600);
-    if (fd < 0 && errno == EEXIST && !sealing->unopened) { /* of a sealing that failed, or somebody else's */
+    if (fd < 0 && errno == EEXIST) { /* of a sealing that failed, or somebody else's */
         if (unlinkat(directory, name, 0) != 0)
             return -EEXIST;
         fd = openat(directory, name, FLAGS, 0600);
@@ -162,12 +130,11 @@ static int draft_make(const struct sealing *sealing, unsigned file)
     return fd < 0 ? -errno : fd;
 }
 
-static int draft_write(const struct sealing *sealing, unsigned file, unsigned *made)
+static int temporary_write(const struct sealing *sealing, unsigned file)
 {
-    struct sink sink = {.buffer = sealing->buffer, .fd = draft_make(sealing, file)};
+    struct sink sink = {.buffer = sealing->buffer, .fd = temporary_make(sealing, file)};
     if (sink.fd < 0)
         return sink.fd;
-    *made |= 1u << file;
     if (file == PLACE_METADATA)
         put_metadata(&sink, sealing->metadata);
     else
@@ -176,40 +143,11 @@ static int draft_write(const struct sealing *sealing, unsigned file, unsigned *m
     return sink.error;
 }
 
-static int drafts_write(const struct sealing *sealing, unsigned *made)
-{
-    int error = 0;
-    for (unsigned i = 0; i < PLACE_FILES && error == 0; i++)
-        if (has_file(sealing, i) && !(*made >> i & 1))
-            error = draft_write(sealing, i, made);
-    return error;
-}
-
-/* Of a window without live files: a process is known by its metadata, so that comes first. */
-static int unopened_write(const struct sealing *sealing, unsigned *made)
-{
-    struct sink sink = {.buffer = sealing->buffer, .fd = draft_make(sealing, PLACE_METADATA)};
-    if (sink.fd < 0)
-        return sink.fd;
-    *made |= 1u << PLACE_METADATA;
-    put_beginning(&sink, sealing->metadata);
-    if (sink.error == 0 && sealing->begun)
-        sealing->begun(sealing->metadata);
-    if (sink.error == 0)
-        sink.error = drafts_write(sealing, made);
-    sink.offset = 0;
-    put_metadata(&sink, sealing->metadata);
-    if (sink.error == 0 && ftruncate(sink.fd, (off_t)sink.offset) != 0)
-        sink.error = -errno;
-    close(sink.fd);
-    return sink.error;
-}
-
 static int sealed_rename(struct sealing *sealing, unsigned file)
 {
     char from[SPOOL_NAME_MAX + 1], to[SPOOL_NAME_MAX + 1];
     struct stat status;
-    place_name(sealing->place, sealing->seq, file, draft_state(sealing), from);
+    place_name(sealing->place, sealing->seq, file, SPOOL_TEMPORARY, from);
     place_name(sealing->place, sealing->seq, file, SPOOL_SEALED, to);
     int error = renameat(sealing->place->fd, from, sealing->place->fd, to) == 0 ? 0 : -errno;
     bool there = place_look(sealing->place, sealing->seq, file, SPOOL_SEALED, &status) == 0;
@@ -220,12 +158,16 @@ static int sealed_rename(struct sealing *sealing, unsigned file)
     return 0;
 }
 
+static bool has_file(const struct sealing *sealing, unsigned file)
+{
+    return file == PLACE_METADATA || profile_stacks(sealing->profile, (enum metric)file) > 0;
+}
+
 /* What was sealed already would count beside the live file that goes on. */
-static void take_back(const struct sealing *sealing, unsigned made, unsigned renamed)
+static void take_back(const struct sealing *sealing, unsigned renamed)
 {
     for (unsigned i = 0; i < PLACE_FILES; i++) {
-        if (made >> i & 1 && i >= renamed)
-            place_remove(sealing->place, sealing->seq, i, draft_state(sealing));
+        place_remove(sealing->place, sealing->seq, i, SPOOL_TEMPORARY);
         if (i < renamed && has_file(sealing, i))
             place_remove(sealing->place, sealing->seq, i, SPOOL_SEALED);
     }
@@ -233,17 +175,16 @@ static void take_back(const struct sealing *sealing, unsigned made, unsigned ren
 
 int sealing_write(struct sealing *sealing)
 {
-    unsigned made = 0, renamed = 0;
-    int error;
+    unsigned renamed = 0;
+    int error = 0;
     sealing->sealed_bytes = 0;
-    error = sealing->unopened ? unopened_write(sealing, &made) : drafts_write(sealing, &made);
+    for (unsigned i = 0; i < PLACE_FILES && error == 0; i++)
+        error = has_file(sealing, i) ? temporary_write(sealing, i) : 0;
     for (; renamed < PLACE_FILES && error == 0; renamed += error == 0)
         error = has_file(sealing, renamed) ? sealed_rename(sealing, renamed) : 0;
     if (error < 0) {
         sealing->sealed_bytes = 0;
-        take_back(sealing, made, renamed);
-    } else if (!sealing->unopened && sealing->begun) {
-        sealing->begun(sealing->metadata);
+        take_back(sealing, renamed);
     }
     return error;
 }

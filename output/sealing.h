@@ -5,8 +5,7 @@
  *
  * All of them are written under their temporary names before the first is
  * renamed: a disk that fills up in between leaves the window as it was. The
- * metadata is renamed last. A window without live files has theirs for temporary names, and
- * its metadata is begun first, so that it is whole for readers however far this came.
+ * metadata is renamed last.
  *
  * Runs in: [sampler]. Failure: a negative errno, and no file of it is left. -EEXIST:
  * something that we cannot take away stands under one of the names.
@@ -24,8 +23,6 @@ struct sealing {
     struct buffer *buffer;
     const struct profile *profile;
     const struct metadata *metadata; /* as it is to be written */
-    bool unopened;                   /* the window has no live files */
-    void (*begun)(const struct metadata *metadata); /* as soon as its metadata can be read under one of its names; NULL: nothing */
     uint64_t sealed_bytes;           /* out: of the files that now stand there */
 };
 

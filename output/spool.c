@@ -42,7 +42,6 @@ struct spool {
     struct bound bound;
     struct trouble trouble;
     struct answer answer;
-    void (*stored)(const struct metadata *metadata);
 };
 
 static int failed(struct spool *spool, int error)
@@ -312,10 +311,10 @@ int spool_describe(struct spool *spool, const struct metadata *metadata)
 
 /* ---- sealing ---- */
 
-static int sealed_write(struct spool *spool, struct profile *profile, const struct metadata *metadata, bool unopened)
+static int sealed_write(struct spool *spool, struct profile *profile, const struct metadata *metadata)
 {
     struct metadata copy = shown(spool, metadata, spool->window.seq, farewell_word());
-    struct sealing sealing = {&spool->place, spool->window.seq, &spool->buffer, profile, &copy, unopened, spool->stored, 0};
+    struct sealing sealing = {&spool->place, spool->window.seq, &spool->buffer, profile, &copy, 0};
     int error = sealing_write(&sealing);
     bound_add(&spool->bound, sealing.sealed_bytes);
     return error;
@@ -330,7 +329,7 @@ static int window_seal(struct spool *spool, struct profile *profile, const struc
         error = window_begin(spool, &following, next);
     if (error < 0)
         return error;
-    error = sealed_write(spool, profile, metadata, false);
+    error = sealed_write(spool, profile, metadata);
     if (error < 0) {
         live_remove(&spool->place, &following);
         spool->sequences = spool->window.seq + 1;
@@ -352,29 +351,6 @@ static int window_seal_anew(struct spool *spool, struct profile *profile, const 
     return error < 0 || spool->lost ? error : window_seal(spool, profile, metadata, next);
 }
 
-static bool is_free(const struct spool *spool, uint64_t seq)
-{
-    struct stat status;
-    return seq >= spool->sequences && place_look(&spool->place, seq, PLACE_METADATA, SPOOL_SEALED, &status) == -ENOENT;
-}
-
-/* A window that has no files yet, and that none follows, is not written twice: a process of a few
- * milliseconds would wait for it. False: it is not so simple, open it first. */
-static bool window_seal_unopened(struct spool *spool, struct profile *profile, const struct metadata *metadata)
-{
-    uint64_t seq = metadata->window + spool->shift;
-    if (spool->window.open || spool->lost || !profile_has_changes(profile) || place_open(&spool->place) < 0 || !is_free(spool, seq))
-        return false;
-    spool->remote = place_is_remote(&spool->place);
-    place_ignore(&spool->place);
-    live_clear(&spool->window, seq);
-    if (sealed_write(spool, profile, metadata, true) < 0)
-        return false;
-    spool->sequences = seq + 1;
-    memset(spool->trouble.limits, 0, sizeof spool->trouble.limits);
-    return true;
-}
-
 /* Not: out of reach just now, for want of descriptors or rights. */
 static bool is_gone(struct spool *spool)
 {
@@ -390,11 +366,10 @@ int spool_seal(struct spool *spool, struct profile *profile, const struct metada
         spool->lost = true;
     trouble_try_now(&spool->trouble);
     spool->next_ns = 0;
-    bool sealed = next == NULL && window_seal_unopened(spool, profile, metadata);
-    int flushed = sealed ? 0 : spool_flush(spool, profile, metadata);
-    if (!sealed && (!spool->window.open || spool->lost))
+    int flushed = spool_flush(spool, profile, metadata);
+    if (!spool->window.open || spool->lost)
         return flushed;
-    int error = sealed ? 0 : window_seal(spool, profile, metadata, next);
+    int error = window_seal(spool, profile, metadata, next);
     for (unsigned i = 0; error == -EEXIST && i < NAME_TRIES; i++) /* somebody took a name of it: all of it under the next ones */
         error = window_seal_anew(spool, profile, metadata, next);
     if (place_open(&spool->place) == 0)
@@ -503,7 +478,6 @@ struct spool *spool_new(const struct spool_options *options)
     spool->lines.buffer = &spool->buffer;
     spool->bound.limit_bytes = options->limit_bytes;
     spool->may_keep = options->keep_descriptors;
-    spool->stored = options->stored;
     live_clear(&spool->window, 0);
     if (place_init(&spool->place, options->directory, options->host, options->pid, options->start_us) && buffer_init(&spool->buffer))
         return spool;

@@ -36,7 +36,6 @@ struct spool_options {
     uint64_t start_us;       /* START in the names */
     uint64_t limit_bytes;    /* APROF_SPOOL over all processes; 0: no bound */
     bool keep_descriptors;   /* this thread has a descriptor table of its own; else open, compare device and inode, write, close */
-    void (*stored)(const struct metadata *metadata); /* a window that is sealed can be read by now: before anything else is done; NULL: nothing */
 };
 
 struct spool;
@@ -56,9 +55,8 @@ int spool_describe(struct spool *spool, const struct metadata *metadata);
 
 /* The window's end: opens the next window first (next != NULL), then writes the
  * sealed copies, renames them, removes the live files, metadata with its lock
- * last, and enforces the bound on the directory. A window that was never opened and
- * that none follows is written sealed at once; nothing happens when there is nothing
- * to write either. The profile is not
+ * last, and enforces the bound on the directory. Nothing happens when the
+ * window was never opened and there is nothing to write. The profile is not
  * cleared. A negative errno (a full disk, for one): the same window goes on, its
  * live files are whole, next is not open. Then keep the profile and try again. */
 int spool_seal(struct spool *spool, struct profile *profile, const struct metadata *metadata, const struct metadata *next);

@@ -88,17 +88,10 @@ static void describe_process(void)
     metadata->rate_asked = (uint32_t)spooling.config->rate;
 }
 
-/* The parent may count this process as one without a sample: not once both can be read. */
-static void stored(const struct metadata *metadata)
-{
-    if (metadata->counters.samples)
-        fork_first_sample();
-}
-
 static void begin(void)
 {
     struct spool_options options = {.directory = spooling.config->dir, .host = spooling.host, .limit_bytes = spooling.config->spool << 20,
-                                    .start_us = fork_start_us(), .keep_descriptors = spooling.own_table, .stored = stored};
+                                    .start_us = fork_start_us(), .keep_descriptors = spooling.own_table};
     if (spooling.spool)
         return; /* the interpreter was started anew: its windows follow the ones before */
     describe_process();

@@ -42,7 +42,6 @@ enum {
     BLIND_US = 2000,      /* ... if looking at all threads takes no more */
     DUMP_SHARE = 100,     /* of the time that passes one part in so many may be used for dumps, ... */
     DUMP_CREDIT_MS = 500, /* ... and so much CPU at once */
-    FILES_AFTER_MS = 50,  /* of sampling: a process that has ended until then needs no files but sealed ones */
     IDLE_CPU_US = 200,    /* CPU of the application between two ticks that still counts as standing still */
     REST_CPU_NS = 2000    /* ... that the two clocks may seem to differ by though nobody ran: a thread that wakes uses more */
 };
@@ -231,23 +230,13 @@ static void clear_profile(void)
 static void tick_once(bool must);
 
 /* A process counts as sampled once that can be read. */
-static void note_stored(const struct window *window, int error)
+static void flush(const struct window *window)
 {
-    if (error >= 0 && !loop.had_sample && window->counters.samples) {
+    bool stored = options.output->flush(loop.profile, window) >= 0;
+    if (stored && !loop.had_sample && window->counters.samples) {
         loop.had_sample = true;
         options.first_sample();
     }
-}
-
-static void flush(const struct window *window)
-{
-    note_stored(window, options.output->flush(loop.profile, window));
-}
-
-/* So young that it has no files yet. */
-static bool is_young(uint64_t now)
-{
-    return loop.window.number == 0 && !loop.had_sample && now - loop.sampling_ns < FILES_AFTER_MS * MS;
 }
 
 /* What comes after a window. */
@@ -267,15 +256,12 @@ static void end_window(const char *reason, enum after after)
     show_totals(&totals);
     uint64_t process_cpu = loop.window_process_cpu, own = loop.window_own_cpu;
     struct account_book book = loop.book;
-    bool young = is_young(clock_now()) && after != NEXT_WINDOW;
     open_window(ended.number + 1);
     stall_writing(true);
-    if (!young)
-        flush(&ended);
+    flush(&ended);
     if (after != NEXT_WINDOW)
         options.output->describe(loop.profile, &ended); /* whoever cannot wait for the sealing leaves live files that say all */
     int error = options.output->seal(loop.profile, &ended, after == NEXT_WINDOW ? &loop.window : NULL);
-    note_stored(&ended, error);
     stall_writing(false);
     if (error < 0 && after != NOTHING) {
         loop.window = ended;
@@ -339,8 +325,6 @@ static void rest(uint64_t now)
 {
     watch_rest(loop.watch, &loop.stacks, &loop.book, &loop.window, now);
     tasks_rest(loop.tasks, &loop.window, now);
-    if (is_young(now))
-        return;
     stall_writing(true);
     flush(&loop.window);
     stall_writing(false);
@@ -412,8 +396,6 @@ static void store(void)
     uint64_t now = clock_now();
     struct loop_totals totals = totals_now();
     show_totals(&totals);
-    if (is_young(now))
-        return;
     bool describing = now - loop.described_ns >= describing_interval(now);
     profile_freeze(loop.profile, options.output->is_full());
     if (describing) {
@@ -710,8 +692,6 @@ static bool answer(uint32_t asked)
             last_tick();
         if (loop.sampling_ns && asked & LOOP_PAUSE) {
             stall_writing(true);
-            if (is_young(clock_now()))
-                flush(&loop.window); /* whoever ends the process meanwhile adds to what is there */
             options.output->pause(loop.profile, &loop.window);
             stall_writing(false);
             loop.paused = true;

@@ -10,9 +10,6 @@
  * CPU clock (less our own) stands still they back off to the minimum rate, and to a
  * quarter while threads do nothing but run: then their CPU ticks tell it all.
  *
- * What is sampled is on disk after each tick, from 50 ms of sampling on: a process that
- * ends until then only has its window sealed.
- *
  * Once a second it is looked whether somebody asks for a dump (sampler/dump.h), which
  * the next tick makes; they take no more than a hundredth of a core, and half a second of
  * CPU at once.

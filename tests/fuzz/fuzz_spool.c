@@ -224,7 +224,7 @@ static void write_spool(struct input *input, uint64_t limit, bool keep, int at)
     writing.metadata = (struct metadata){.run = "r", .host = "h", .program = "p", .python = "3", .build = "release", .pid = OWN_PID, .ended = "open",
                                          .reader = "copy", .start_us = START};
     writing.metadata.metrics[METRIC_CPU].recorded = true;
-    writing.spool = spool_new(&(struct spool_options){directory, "h", OWN_PID, START, limit, keep, NULL});
+    writing.spool = spool_new(&(struct spool_options){directory, "h", OWN_PID, START, limit, keep});
     writing.profile = profile_new();
     for (int i = 0; writing.spool && writing.profile && i < STEPS_MOST && input->left; i++) {
         uint8_t what = take(input);

@@ -20,7 +20,7 @@ def standing(python, what, settings=None, env=None):
     run = h.Run([h.oracle(ORACLE), what], "dump-" + what, python=python, stdin=subprocess.PIPE, settings=settings, env=env)
     try:
         end = time.monotonic() + LONGEST
-        while not (os.path.exists(run.truth_path) and os.path.exists(run.spool_folder)):  # files are begun after 50 ms
+        while not (os.path.exists(run.truth_path) and os.path.exists(run.spool_folder)):  # by its first tick
             need(run.popen.poll() is None and time.monotonic() < end, "%s does not stand", what)
             time.sleep(0.01)
         yield run.truth(), run.spool_folder

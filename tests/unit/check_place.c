@@ -90,7 +90,7 @@ START_TEST(a_relative_or_impossible_directory_is_an_error)
         {"relative/spool", -EINVAL}, {"", -EINVAL}, {"/dev/null/spool", -ENOTDIR}, {"/proc/none/spool", -ENOENT}};
     add("a", METRIC_CPU, 5);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct spool *spool = spool_new(&(struct spool_options){rows[i].path, "h", 1, START, MIB, true, NULL});
+        struct spool *spool = spool_new(&(struct spool_options){rows[i].path, "h", 1, START, MIB, true});
         ck_assert_int_eq(flush(spool), rows[i].error);
         ck_assert_int_eq(seal(spool, 0, true), rows[i].error);
         ck_assert_uint_eq(profile_total_ns(profile, METRIC_CPU), 5000);

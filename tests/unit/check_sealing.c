@@ -107,84 +107,6 @@ START_TEST(names_taken_by_what_is_no_file_are_passed_over)
 }
 END_TEST
 
-/* A process so short that its files were not begun yet makes the sealed ones only. */
-START_TEST(what_was_never_open_is_sealed_at_once)
-{
-    for (int keep = 0; keep < 2; keep++) {
-        struct spool *spool = spool_with(42, 1 << 20, keep);
-        add("a;b", METRIC_CPU, 5);
-        add("a;c", METRIC_WALL, 6);
-        ck_assert_int_eq(seal(spool, 0, true), 0);
-        ck_assert_uint_eq(sum_of(file_name(42, 0, "cpu.collapsed"), "a;b"), 5);
-        ck_assert_uint_eq(sum_of(file_name(42, 0, "wall.collapsed"), "a;c"), 6);
-        ck_assert_uint_eq(mode_of(file_name(42, 0, "json")), 0600);
-        json_t *object = object_of(file_name(42, 0, "json"));
-        ck_assert_str_eq(json_string_value(json_object_get(object, "ended")), "exit");
-        json_decref(object);
-        ck_assert(exists(path_of(".gitignore")));
-        ck_assert_uint_eq(count_names(".live"), 0);
-        ck_assert_uint_eq(count_names(".tmp"), 0);
-        add("d", METRIC_CPU, 7); /* and if it goes on after all */
-        ck_assert_int_eq(seal(spool, 1, true), 0);
-        ck_assert_uint_eq(sum_of_all(METRIC_CPU, NULL), 12);
-        ck_assert_int_eq(seal(spool, 1, true), 0); /* nothing is left */
-        ck_assert_uint_eq(sum_of_all(METRIC_CPU, NULL), 12);
-        spool_free(spool);
-        remove_tree(directory);
-    }
-}
-END_TEST
-
-static uint64_t stored_window;
-static unsigned stored_times;
-
-static void note_stored(const struct metadata *metadata)
-{
-    stored_window = metadata->window;
-    stored_times++;
-    ck_assert(exists(file_name(42, (unsigned)metadata->window, "json.live")));
-    ck_assert_uint_eq(count_names("collapsed"), 0); /* nothing else was done yet */
-}
-
-/* Whoever ends the process may not wait for all of the sealing. */
-START_TEST(that_a_window_is_stored_is_told_at_once)
-{
-    struct spool *spool = spool_new(&(struct spool_options){directory, "test.host", 42, START, 1 << 20, true, note_stored});
-    stored_times = 0;
-    add("a;b", METRIC_CPU, 5);
-    ck_assert_int_eq(seal(spool, 0, true), 0);
-    ck_assert_uint_eq(stored_times, 1);
-    ck_assert_uint_eq(stored_window, 0);
-    ck_assert(exists(path_of(".aprof.lock")));
-    ck_assert_int_eq(seal(spool, 1, true), 0);
-    ck_assert_uint_eq(stored_times, 1);
-    spool_free(spool);
-}
-END_TEST
-
-/* Where a name of it is taken it gets others. */
-START_TEST(what_was_never_open_takes_no_name_of_others)
-{
-    static const char *const taken[] = {"cpu.collapsed.live", "wall.collapsed.live", "json.live", "cpu.collapsed", "wall.collapsed", "json"};
-    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
-        struct spool *spool = spool_with(42, 0, true);
-        add("a;b", METRIC_CPU, 5);
-        add("a;c", METRIC_WALL, 6);
-        ck_assert_int_eq(mkdir(directory, 0700), 0);
-        ck_assert_int_eq(mkdir(file_name(42, 0, taken[i]), 0700), 0);
-        ck_assert_int_eq(seal(spool, 0, true), 0);
-        ck_assert_int_eq(rmdir(file_name(42, 0, taken[i])), 0);
-        ck_assert_uint_eq(sum_of_all(METRIC_CPU, NULL), 5);
-        ck_assert_uint_eq(sum_of_all(METRIC_WALL, NULL), 6);
-        ck_assert_uint_eq(sum_of(file_name(42, 1, "cpu.collapsed"), NULL), 5);
-        ck_assert_uint_eq(count_names(".live"), 0);
-        ck_assert_uint_eq(count_names(".tmp"), 0);
-        spool_free(spool);
-        remove_tree(directory);
-    }
-}
-END_TEST
-
 Suite *suite_sealing(void)
 {
     Suite *suite = suite_create("sealing");
@@ -195,9 +117,6 @@ Suite *suite_sealing(void)
     tcase_add_test(tcase, a_hundred_thousand_stacks_are_sealed);
     tcase_add_test(tcase, a_full_heap_is_sealed_all_the_same);
     tcase_add_test(tcase, names_taken_by_what_is_no_file_are_passed_over);
-    tcase_add_test(tcase, what_was_never_open_is_sealed_at_once);
-    tcase_add_test(tcase, what_was_never_open_takes_no_name_of_others);
-    tcase_add_test(tcase, that_a_window_is_stored_is_told_at_once);
     suite_add_tcase(suite, tcase);
     return suite;
 }

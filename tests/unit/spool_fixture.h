@@ -73,7 +73,7 @@ static inline void teardown(void)
 
 static inline struct spool *spool_with(pid_t pid, uint64_t limit, bool keep)
 {
-    struct spool *spool = spool_new(&(struct spool_options){directory, "test.host", pid, START, limit, keep, NULL});
+    struct spool *spool = spool_new(&(struct spool_options){directory, "test.host", pid, START, limit, keep});
     ck_assert_ptr_nonnull(spool);
     return spool;
 }
