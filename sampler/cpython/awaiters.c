@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "hooks/guard.h"
+#include "sampler/cpython/objects.h"
 
 #define ADDRESS_LOWEST 4096u
 #define MEMBERS_LOOKED_AT 4096u /* of an aggregate */
@@ -46,12 +47,6 @@ static const struct row rows[] = {
 };
 #define ROWS (sizeof rows / sizeof rows[0])
 
-static uintptr_t word(uintptr_t base, int32_t offset)
-{
-    uint64_t value;
-    return base >= ADDRESS_LOWEST && guard_word(base + (uintptr_t)(intptr_t)offset, &value) ? (uintptr_t)value : 0;
-}
-
 /* --- functions that are known --- */
 
 /* A slot holds the upper bits of a mix of the code's address and that of its name,
@@ -79,8 +74,8 @@ static const struct row *find_row(const struct py_target *target, uintptr_t name
 /* A function's row, and the number of its free variable, -1: it needs none. */
 static const struct row *row_of(const struct py_target *target, uintptr_t function, int *variable)
 {
-    uintptr_t code = word(function, target->layout.function_code);
-    uintptr_t name = word(code, target->layout.code_qualname);
+    uintptr_t code = objects_pointer(function, target->layout.function_code);
+    uintptr_t name = objects_pointer(code, target->layout.code_qualname);
     *variable = -1;
     if (!name)
         return &rows[0];
@@ -104,12 +99,12 @@ static _Atomic uintptr_t wakeup_def;
 
 static bool is_wakeup(const struct py_target *target, uintptr_t builtin)
 {
-    uintptr_t def = word(builtin, target->layout.cfunction_def);
+    uintptr_t def = objects_pointer(builtin, target->layout.cfunction_def);
     uintptr_t known_def = atomic_load_explicit(&wakeup_def, memory_order_relaxed);
     char name[sizeof "task_wakeup"];
     if (!def || def == known_def)
         return def != 0;
-    uintptr_t at = word(def, 0);
+    uintptr_t at = objects_pointer(def, 0);
     if (at < ADDRESS_LOWEST || !guard_copy(name, at, sizeof name))
         return false;
     for (size_t i = 0; i < sizeof name; i++)
@@ -189,21 +184,21 @@ static uintptr_t take(struct awaiters_walk *walk, uintptr_t callback)
 {
     const struct py_target *target = walk->target;
     const struct layout *layout = &target->layout;
-    uintptr_t type = word(callback, layout->object_type), function = callback, self = 0;
+    uintptr_t type = objects_pointer(callback, layout->object_type), function = callback, self = 0;
     const struct row *row;
     bool partial = false;
     int variable;
 
     if (type == target->cfunction_type)
-        return is_wakeup(target, callback) ? word(callback, layout->cfunction_self) : 0;
+        return is_wakeup(target, callback) ? objects_pointer(callback, layout->cfunction_self) : 0;
     if (type == target->method_type) {
-        function = word(callback, layout->method_function);
-        self = word(callback, layout->method_self);
+        function = objects_pointer(callback, layout->method_function);
+        self = objects_pointer(callback, layout->method_self);
     } else if (type != target->function_type) {
         partial = type && containers_type_is_named(target, type, "functools.partial");
         if (!partial)
             return 0;
-        function = word(callback, layout->partial_function);
+        function = objects_pointer(callback, layout->partial_function);
     }
     row = row_of(target, function, &variable);
     switch (row->route) {
@@ -217,7 +212,7 @@ static uintptr_t take(struct awaiters_walk *walk, uintptr_t callback)
         return 0;
     case ROUTE_ARGUMENT: {
         struct items arguments;
-        uintptr_t tuple = word(callback, layout->partial_args);
+        uintptr_t tuple = objects_pointer(callback, layout->partial_args);
         if (partial && tuple && containers_items(target, tuple, &arguments))
             follow(walk, row, containers_item(&arguments, 0));
         return 0;
@@ -230,7 +225,7 @@ static uintptr_t take(struct awaiters_walk *walk, uintptr_t callback)
 uintptr_t awaiters_between(const struct py_target *target, uintptr_t callback)
 {
     int variable;
-    if (word(callback, target->layout.object_type) != target->function_type)
+    if (objects_pointer(callback, target->layout.object_type) != target->function_type)
         return 0;
     const struct row *row = row_of(target, callback, &variable);
     return row->route == ROUTE_CLOSURE && !row->attribute && !row->is_queue ? containers_closure_at(target, callback, variable) : 0;
@@ -248,7 +243,7 @@ static uintptr_t begin_of_route(const struct py_target *target, const struct row
     case ROUTE_SELF:
         return self;
     case ROUTE_ARGUMENT:
-        tuple = word(callback, target->layout.partial_args);
+        tuple = objects_pointer(callback, target->layout.partial_args);
         return function != callback && !self && tuple && containers_items(target, tuple, &arguments) ? containers_item(&arguments, 0) : 0;
     default:
         return 0;
@@ -258,22 +253,22 @@ static uintptr_t begin_of_route(const struct py_target *target, const struct row
 bool awaiters_lead(const struct py_target *target, uintptr_t callback, struct awaiters_lead *lead)
 {
     const struct layout *layout = &target->layout;
-    uintptr_t type = word(callback, layout->object_type), function = callback, self = 0;
+    uintptr_t type = objects_pointer(callback, layout->object_type), function = callback, self = 0;
     int variable;
 
     *lead = (struct awaiters_lead){0};
     if (type == target->cfunction_type) {
         if (is_wakeup(target, callback))
-            *lead = (struct awaiters_lead){ROWS, true, word(callback, layout->cfunction_self)};
+            *lead = (struct awaiters_lead){ROWS, true, objects_pointer(callback, layout->cfunction_self)};
         return !lead->route || lead->key;
     }
     if (type == target->method_type) {
-        function = word(callback, layout->method_function);
-        self = word(callback, layout->method_self);
+        function = objects_pointer(callback, layout->method_function);
+        self = objects_pointer(callback, layout->method_self);
     } else if (type != target->function_type) {
         if (!type || !containers_type_is_named(target, type, "functools.partial"))
             return type != 0;
-        function = word(callback, layout->partial_function);
+        function = objects_pointer(callback, layout->partial_function);
     }
     const struct row *row = row_of(target, function, &variable);
     if (row->route == ROUTE_NONE)
@@ -379,7 +374,7 @@ bool awaiters_aggregate_is_done(const struct py_target *target, const struct asy
 {
     struct items members;
     enum future_state state;
-    uintptr_t type = word(future, target->layout.object_type);
+    uintptr_t type = objects_pointer(future, target->layout.object_type);
     if (!type || type == asyncio->future_type || type == asyncio->task_type || !containers_type_is_named(target, type, "_GatheringFuture"))
         return false;
     uintptr_t list = containers_attribute(target, future, "_children");

@@ -12,15 +12,6 @@ enum {
 };
 #define FLAG_EXCEPTION_SUBCLASS (1ul << 30) /* Py_TPFLAGS_BASE_EXC_SUBCLASS */
 
-static bool read_word(uintptr_t base, int32_t offset, uintptr_t *value)
-{
-    uint64_t word;
-    if (base == 0 || base % sizeof word != 0 || !guard_word(base + (uintptr_t)(intptr_t)offset, &word))
-        return false;
-    *value = (uintptr_t)word;
-    return true;
-}
-
 /* --- how a type is called --- */
 
 static uint32_t static_name(const struct py_target *target, uintptr_t type, char *name)
@@ -29,7 +20,7 @@ static uint32_t static_name(const struct py_target *target, uintptr_t type, char
     unsigned char c;
     uintptr_t at;
     text_fold_begin(&text, name, false);
-    if (!read_word(type, target->layout.type_name, &at))
+    if (!objects_word(type, target->layout.type_name, &at))
         return 0;
     for (uint32_t i = 0; i < STATIC_NAME_MOST && guard_copy(&c, at + i, 1) && c; i++)
         text_fold_more(&text, &c, 1, 1);
@@ -40,7 +31,7 @@ static uintptr_t module_of(const struct py_target *target, uintptr_t type)
 {
     struct dict_walk walk;
     uintptr_t dict, key, value;
-    if (!read_word(type, target->layout.type_dict, &dict) || !containers_dict_begin(&walk, target, dict))
+    if (!objects_word(type, target->layout.type_dict, &dict) || !containers_dict_begin(&walk, target, dict))
         return 0;
     containers_dict_bound(&walk, ATTRIBUTES_MOST);
     while (containers_dict_next(&walk, &key, &value))
@@ -68,7 +59,7 @@ static uint32_t type_name(const struct py_target *target, uintptr_t type, uint64
     uintptr_t qualname;
     if (!(flags & target->layout.flag_heap_type))
         return static_name(target, type, name);
-    if (!read_word(type, target->layout.type_qualname, &qualname) || !objects_str(target, qualname, &str))
+    if (!objects_word(type, target->layout.type_qualname, &qualname) || !objects_str(target, qualname, &str))
         return 0;
     uint32_t module = module_name(target, type, name), length = objects_short(&str, name + module, false);
     return length ? module + length : 0;
@@ -83,7 +74,7 @@ static enum exceptions_found look_at(const struct py_target *target, uintptr_t v
     uint64_t flags;
     if (!value)
         return EXCEPTIONS_NONE;
-    if (!read_word(value, target->layout.object_type, &type) || !read_word(type, target->layout.type_flags, &flags))
+    if (!objects_word(value, target->layout.object_type, &type) || !objects_word(type, target->layout.type_flags, &flags))
         return EXCEPTIONS_TORN;
     if (!(flags & FLAG_EXCEPTION_SUBCLASS))
         return containers_type_is_named(target, type, "NoneType") ? EXCEPTIONS_NONE : EXCEPTIONS_TORN;
@@ -95,15 +86,15 @@ enum exceptions_found exceptions_of_thread(const struct py_target *target, uintp
 {
     const struct layout *layout = &target->layout;
     uintptr_t item, value;
-    if (!read_word(tstate, layout->thread_exc_info, &item))
+    if (!objects_word(tstate, layout->thread_exc_info, &item))
         return EXCEPTIONS_TORN;
     for (uint32_t i = 0; i < ITEMS_MOST && item; i++) {
-        if (!read_word(item, layout->exc_value, &value))
+        if (!objects_word(item, layout->exc_value, &value))
             return EXCEPTIONS_TORN;
         enum exceptions_found found = look_at(target, value, name, length);
         if (found != EXCEPTIONS_NONE)
             return found;
-        if (!read_word(item, layout->exc_previous, &item))
+        if (!objects_word(item, layout->exc_previous, &item))
             return EXCEPTIONS_TORN;
     }
     return item ? EXCEPTIONS_TORN : EXCEPTIONS_NONE;
@@ -112,7 +103,7 @@ enum exceptions_found exceptions_of_thread(const struct py_target *target, uintp
 enum exceptions_found exceptions_of_generator(const struct py_target *target, uintptr_t generator, char name[EXCEPTION_NAME_MAX], uint32_t *length)
 {
     uintptr_t value;
-    if (!read_word(generator, target->layout.gen_exc_state + target->layout.exc_value, &value))
+    if (!objects_word(generator, target->layout.gen_exc_state + target->layout.exc_value, &value))
         return EXCEPTIONS_TORN;
     return look_at(target, value, name, length);
 }

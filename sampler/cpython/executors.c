@@ -1,23 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "sampler/cpython/executors.h"
 
-#include "hooks/guard.h"
 #include "sampler/cpython/containers.h"
 #include "sampler/cpython/objects.h"
 
 enum { CALLBACKS_MOST = 16 }; /* looked at */
 
-static uintptr_t word(uintptr_t base, int32_t offset)
-{
-    uint64_t value;
-    return base >= 4096 && guard_word(base + (uintptr_t)(intptr_t)offset, &value) ? (uintptr_t)value : 0;
-}
-
 /* Hands the result on to a future of asyncio? */
 static bool hands_on(const struct py_target *target, uintptr_t callback)
 {
-    uintptr_t code = target->function_type && objects_is(target, callback, target->function_type) ? word(callback, target->layout.function_code) : 0;
-    return code && containers_is_text(target, word(code, target->layout.code_qualname), "_chain_future.<locals>._call_set_state");
+    uintptr_t code = target->function_type && objects_is(target, callback, target->function_type) ? objects_pointer(callback, target->layout.function_code) : 0;
+    return code && containers_is_text(target, objects_pointer(code, target->layout.code_qualname), "_chain_future.<locals>._call_set_state");
 }
 
 static enum executors_found judge(const struct py_target *target, const struct asyncio *asyncio, uintptr_t future)

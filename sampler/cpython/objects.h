@@ -13,7 +13,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "hooks/guard.h"
 #include "sampler/cpython/target.h"
+
+/* A word of what is at base; false: nothing can be there, or it is not readable. */
+static inline bool objects_word(uintptr_t base, int32_t offset, uintptr_t *value)
+{
+    uint64_t word;
+    if (base == 0 || base % sizeof word != 0 || !guard_word(base + (uintptr_t)(intptr_t)offset, &word))
+        return false;
+    *value = (uintptr_t)word;
+    return true;
+}
+
+/* The same of what may stand anywhere, for a pointer: 0 if it cannot be read. */
+static inline uintptr_t objects_pointer(uintptr_t base, int32_t offset)
+{
+    uint64_t word;
+    return base >= 4096 && guard_word(base + (uintptr_t)(intptr_t)offset, &word) ? (uintptr_t)word : 0;
+}
 
 /* A str as found: where its characters are and how wide they are. */
 struct py_str {

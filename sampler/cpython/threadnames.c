@@ -1,27 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #include "sampler/cpython/threadnames.h"
 
-#include "hooks/guard.h"
 #include "sampler/cpython/objects.h"
 
 enum { ENTRIES_MOST = 65536 }; /* more than there are threads: a table that is being replaced may say anything */
-
-static bool read_word(uintptr_t base, int32_t offset, uintptr_t *value)
-{
-    uint64_t word;
-    if (base == 0 || base % sizeof word != 0 || !guard_word(base + (uintptr_t)(intptr_t)offset, &word))
-        return false;
-    *value = (uintptr_t)word;
-    return true;
-}
 
 /* PyModuleObject's md_dict is the word behind the head (Include/internal/pycore_moduleobject.h).
  * What stands in sys.modules may be anything: then there is no dict at that place. */
 static uintptr_t dict_of_module(const struct py_target *target, uintptr_t module)
 {
     uintptr_t type, dict;
-    if (!read_word(module, target->layout.object_type, &type) || !containers_type_is_named(target, type, "module") ||
-        !read_word(module, target->layout.object_type + (int32_t)sizeof(uint64_t), &dict))
+    if (!objects_word(module, target->layout.object_type, &type) || !containers_type_is_named(target, type, "module") ||
+        !objects_word(module, target->layout.object_type + (int32_t)sizeof(uint64_t), &dict))
         return 0;
     return dict;
 }
@@ -30,7 +20,7 @@ bool threadnames_begin(struct threadnames_walk *walk, const struct py_target *ta
 {
     uintptr_t modules;
     walk->target = target;
-    if (!read_word(interp, target->layout.interp_modules, &modules))
+    if (!objects_word(interp, target->layout.interp_modules, &modules))
         return false;
     uintptr_t dict = dict_of_module(target, containers_dict_get(target, modules, "threading"));
     if (!dict || !containers_dict_begin(&walk->threads, target, containers_dict_get(target, dict, "_active")))
