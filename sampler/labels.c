@@ -44,20 +44,6 @@ void labels_ask(const char *const *names, uint32_t count)
 
 /* --- reading --- */
 
-static uint32_t decimal(char *text, uint64_t number, bool negative)
-{
-    char digits[24];
-    uint32_t count = 0, length = 0;
-    do
-        digits[count++] = (char)('0' + number % 10);
-    while (number /= 10);
-    if (negative)
-        text[length++] = '-';
-    while (count)
-        text[length++] = digits[--count];
-    return length;
-}
-
 static uint32_t text_of(const struct py_target *target, uintptr_t value, char *text)
 {
     struct py_str str;
@@ -65,7 +51,10 @@ static uint32_t text_of(const struct py_target *target, uintptr_t value, char *t
     bool negative;
     if (objects_str(target, value, &str))
         return objects_short(&str, text, false);
-    return objects_integer(target, value, &magnitude, &negative) ? decimal(text, magnitude, negative) : 0;
+    if (!objects_integer(target, value, &magnitude, &negative))
+        return 0;
+    text[0] = '-';
+    return negative + (uint32_t)text_decimal(text + negative, magnitude);
 }
 
 static struct context_variable load(struct variable *variable)

@@ -9,7 +9,6 @@
 
 #define UNIT_MAX 24 /* longest escaped character: six bytes, four characters each */
 #define HASH_TAIL 9 /* '~' and eight digits */
-#define LINE_DIGITS 10
 
 /* FNV-1a, 32 bits: the same name gives the same tail in every process. */
 #define HASH_START 2166136261u
@@ -261,9 +260,9 @@ size_t text_shorten(const struct text_paths *paths, const char *path, size_t len
     return offset < length ? offset : 0;
 }
 
-static size_t put_decimal(char *out, uint32_t value)
+size_t text_decimal(char *out, uint64_t value)
 {
-    char digits[LINE_DIGITS];
+    char digits[TEXT_DIGITS];
     size_t count = 0;
 
     do
@@ -282,8 +281,8 @@ static char *put(char *out, const char *bytes, size_t length)
 
 size_t text_frame(char *out, size_t size, const char *name, size_t name_length, const char *path, size_t path_length, int32_t line)
 {
-    char digits[LINE_DIGITS];
-    size_t count = put_decimal(digits, line > 0 ? (uint32_t)line : 0);
+    char digits[TEXT_DIGITS];
+    size_t count = text_decimal(digits, line > 0 ? (uint64_t)line : 0);
     size_t length = name_length + path_length + count + 4; /* " (" ":" ")" */
     char *at = out;
 

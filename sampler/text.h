@@ -44,6 +44,10 @@ void text_fold_more(struct text_folding *folding, const void *data, size_t lengt
 /* The length of it all. */
 size_t text_fold_end(struct text_folding *folding);
 
+/* The number's digits, at most TEXT_DIGITS; how many. */
+#define TEXT_DIGITS 20
+size_t text_decimal(char *out, uint64_t value);
+
 /* Equal for equal bytes, and hardly ever for others (FNV-1a). Never 0. */
 uint64_t text_hash(const char *text, size_t length);
 
