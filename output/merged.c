@@ -132,8 +132,7 @@ static json_t *budget_of(const struct quality *quality)
 static void ticks_add(json_t *metadata, const struct quality *quality)
 {
     if (quality->gil.wall_us)
-        json_object_set_new(metadata, "gil", COUNTS({ "held_us", quality->gil.held_us }, { "wait_us", quality->gil.wait_us },
-                                                    { "unknown_us", quality->gil.unknown_us }, { "wall_us", quality->gil.wall_us }));
+        json_object_set_new(metadata, "gil", quality_gil(quality));
     if (quality->thread_reads.taken + quality->thread_reads.left)
         json_object_set_new(metadata, "thread_reads", COUNTS({ "taken", quality->thread_reads.taken }, { "left", quality->thread_reads.left }));
     if (quality->task_ticks.read + quality->task_ticks.repeated)
@@ -151,15 +150,7 @@ static json_t *loop_object(const struct quality_loop *loop)
         json_object_set_new(object, "stood_us", document_number(loop->stood_us));
     if (loop->stood_in)
         json_object_set_new(object, "stood_in", document_text(loop->stood_in));
-    const struct document_count tasks[] = {
-        { "counted_us", loop->counted_us },
-        { "pending_us", loop->pending_us },
-        { "pending_peak", loop->pending_peak },
-        { "ready_us", loop->ready_us },
-        { "ready_peak", loop->ready_peak },
-    };
-    if (loop->counted_us)
-        document_counts(object, tasks, sizeof tasks / sizeof *tasks);
+    quality_put_tasks(object, loop);
     return object;
 }
 

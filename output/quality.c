@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "output/document.h"
 #include "output/spool_format.h"
 #include "output/tool.h"
 
@@ -396,4 +397,30 @@ double quality_own_cost(const struct quality *quality)
 {
     double own = (double)(quality->sampler_cpu_us + quality->handler_us);
     return quality->process_cpu_us ? 100 * own / (double)quality->process_cpu_us : 0;
+}
+
+json_t *quality_gil(const struct quality *quality)
+{
+    const struct document_count gil[] = {
+        { "held_us", quality->gil.held_us },
+        { "wait_us", quality->gil.wait_us },
+        { "unknown_us", quality->gil.unknown_us },
+        { "wall_us", quality->gil.wall_us },
+    };
+    json_t *object = json_object();
+    document_counts(object, gil, sizeof gil / sizeof *gil);
+    return object;
+}
+
+void quality_put_tasks(json_t *object, const struct quality_loop *loop)
+{
+    const struct document_count tasks[] = {
+        { "counted_us", loop->counted_us },
+        { "pending_us", loop->pending_us },
+        { "pending_peak", loop->pending_peak },
+        { "ready_us", loop->ready_us },
+        { "ready_peak", loop->ready_peak },
+    };
+    if (loop->counted_us)
+        document_counts(object, tasks, sizeof tasks / sizeof *tasks);
 }

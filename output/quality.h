@@ -100,4 +100,9 @@ const char *quality_program(const struct quality *quality);
 /* CPU of sampler and handlers in per cent of the processes' CPU; 0 where there was none. */
 double quality_own_cost(const struct quality *quality);
 
+/* In JSON, with the keys that metadata has for them: the time around the GIL, and of a loop its tasks, where they were
+ * counted. */
+json_t *quality_gil(const struct quality *quality);
+void quality_put_tasks(json_t *object, const struct quality_loop *loop);
+
 #endif

@@ -704,19 +704,6 @@ static void print_text(struct report *report)
 
 /* ---- JSON ----------------------------------------------------------------- */
 
-static json_t *json_gil(const struct quality *quality)
-{
-    const struct document_count gil[] = {
-        { "held_us", quality->gil.held_us },
-        { "wait_us", quality->gil.wait_us },
-        { "unknown_us", quality->gil.unknown_us },
-        { "wall_us", quality->gil.wall_us },
-    };
-    json_t *object = json_object();
-    document_counts(object, gil, sizeof gil / sizeof *gil);
-    return object;
-}
-
 static json_t *json_quality(const struct report *report)
 {
     const struct quality *quality = report->quality;
@@ -792,7 +779,7 @@ static json_t *json_quality(const struct report *report)
     json_object_set_new(budget_object, "rate_least", json_real(quality->budget.rate_least));
     json_object_set_new(object, "budget", budget_object);
     if (quality->gil.wall_us)
-        json_object_set_new(object, "gil", json_gil(quality));
+        json_object_set_new(object, "gil", quality_gil(quality));
     json_object_set(object, "dropped", quality->dropped);
     json_object_set(object, "limits", quality->limits);
     json_object_set_new(object, "own_cost_percent", json_real(quality_own_cost(quality)));
@@ -832,19 +819,11 @@ static json_t *json_loop(const struct quality_loop *loop)
     double idle = (double)loop->idle_us, whole = idle + (double)loop->busy_us;
     json_t *object = json_object();
     document_counts(object, pairs, sizeof pairs / sizeof *pairs);
-    const struct document_count tasks[] = {
-        { "counted_us", loop->counted_us },
-        { "pending_us", loop->pending_us },
-        { "pending_peak", loop->pending_peak },
-        { "ready_us", loop->ready_us },
-        { "ready_peak", loop->ready_peak },
-    };
     if (loop->stood_us) {
         json_object_set_new(object, "stood_us", document_number(loop->stood_us));
         json_object_set_new(object, "stood_in", document_text(loop->stood_in));
     }
-    if (loop->counted_us)
-        document_counts(object, tasks, sizeof tasks / sizeof *tasks);
+    quality_put_tasks(object, loop);
     json_object_set_new(object, "idle_percent", whole > 0 ? json_real(100 * idle / whole) : json_null());
     return object;
 }
