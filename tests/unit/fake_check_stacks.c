@@ -656,6 +656,15 @@ static void must_be_alike(const struct stack_copy *record, const struct stack_co
     ck_assert_int_eq(record->torn_awaiter, capture->torn_awaiter);
 }
 
+/* What did not fit was cut at the root. */
+static void must_be_inner_part(const struct stack_copy *record, const struct stack_copy *whole)
+{
+    for (uint32_t i = 0; i < record->frames; i++) {
+        ck_assert_uint_eq(record->entry[i].identity, whole->entry[i].identity);
+        ck_assert_int_eq(record->entry[i].lasti, whole->entry[i].lasti);
+    }
+}
+
 START_TEST(a_record_says_what_a_capture_does)
 {
     start_task(_i);
@@ -705,11 +714,7 @@ START_TEST(a_ring_that_is_too_small_for_a_chain)
     ck_assert_uint_gt(copy->frames, 2);
     ck_assert_uint_gt(copy->cut, 0);
     ck_assert_uint_eq(copy->frames + copy->cut, 12);
-    const struct stack_copy *whole = captured(32, 1);
-    for (uint32_t i = 0; i < copy->frames; i++) {
-        ck_assert_uint_eq(copy->entry[i].identity, whole->entry[i].identity);
-        ck_assert_int_eq(copy->entry[i].lasti, whole->entry[i].lasti);
-    }
+    must_be_inner_part(copy, captured(32, 1));
 }
 END_TEST
 
@@ -863,10 +868,7 @@ START_TEST(a_ring_that_is_too_small_for_names)
         ck_assert_int_eq(record->end, FRAMES_COMPLETE);
         ck_assert_uint_gt(record->frames, 2);
         ck_assert_uint_eq(record->frames + record->cut, whole->frames);
-        for (uint32_t i = 0; i < record->frames; i++) {
-            ck_assert_uint_eq(record->entry[i].identity, whole->entry[i].identity);
-            ck_assert_int_eq(record->entry[i].lasti, whole->entry[i].lasti);
-        }
+        must_be_inner_part(record, whole);
     }
 }
 END_TEST
