@@ -792,6 +792,13 @@ static void note_standing(struct watched *watched, uint64_t cpu)
     watched->stands_ns = watched->account.looked_ns;
 }
 
+/* A thread that stands still: it waits at a lock of its interpreter's GIL, as the kernel says. */
+static bool waits_for_gil(const struct look *look, const struct watched *watched)
+{
+    uintptr_t futex;
+    return task_futex(watched->record->tid, &futex) && states_is_gil_wait(look->watch->options.target, watched->tstate, futex);
+}
+
 /* Of a thread that stands still. Who holds the GIL keeps it meanwhile; who wants it waits at a
  * lock of it, as the kernel says. */
 static enum seen_gil gil_of(const struct look *look, const struct watched *watched)
@@ -813,11 +820,9 @@ static enum seen_gil gil_of(const struct look *look, const struct watched *watch
 static bool blocks_loop(const struct look *look, const struct watched *watched, profile_stack stack)
 {
     const struct py_target *target = look->watch->options.target;
-    uintptr_t futex;
     if (!records(look, METRIC_BLOCK) || !is_step(look->stacks->profile, stack) || task_is_runnable(watched->record->tid))
         return false;
-    return states_holds_gil(target, watched->tstate) || states_gil_is_free(target, watched->tstate) ||
-           !task_futex(watched->record->tid, &futex) || !states_is_gil_wait(target, watched->tstate, futex);
+    return states_holds_gil(target, watched->tstate) || states_gil_is_free(target, watched->tstate) || !waits_for_gil(look, watched);
 }
 
 static void note_delay(struct watched *watched)
@@ -1340,14 +1345,11 @@ void watch_rest(struct watch *watch, struct stacks *stacks, struct account_book 
 /* What it does, apart from running. */
 static uint8_t standing_state(const struct look *look, const struct watched *watched)
 {
-    const struct py_target *target = look->watch->options.target;
-    pid_t tid = watched->record->tid;
-    uintptr_t futex;
-    if (task_futex(tid, &futex) && states_is_gil_wait(target, watched->tstate, futex))
+    if (waits_for_gil(look, watched))
         return DUMP_GIL;
-    if (task_is_runnable(tid))
+    if (task_is_runnable(watched->record->tid))
         return DUMP_RUNNABLE;
-    return states_holds_gil(target, watched->tstate) ? DUMP_HOLDS : DUMP_WAITING;
+    return states_holds_gil(look->watch->options.target, watched->tstate) ? DUMP_HOLDS : DUMP_WAITING;
 }
 
 /* The stack and what it does belong together: all was read while the clock stood. */
