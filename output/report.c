@@ -318,7 +318,8 @@ static const char *why_slow(const struct quality *quality)
 {
     if (quality->got >= RESTED * quality->asked_least)
         return "";
-    return quality->budget.slowed ? " (it slows down to keep to APROF_OVERHEAD, and while nothing runs)" : " (it slows down while nothing runs)";
+    return quality->budget.slowed ? " (it slows down to keep to APROF_OVERHEAD, while nothing runs, and while threads do nothing but run)"
+                                  : " (it slows down while nothing runs, and while threads do nothing but run)";
 }
 
 static void print_rate(const struct quality *quality)
