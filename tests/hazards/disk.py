@@ -78,7 +78,7 @@ class Steps:
         return True
 
     def work_until_spooled(self):
-        """Until its work is there, in the line that it is in most of the time."""
+        """Until its work is there, in the line that it is in all the time."""
         return self.work_until(lambda: has_work(self.spool), "its work in the spool")
 
     def end(self, expect=7, said=0, errno_said=None, timeout=20):
@@ -123,7 +123,7 @@ def live_files(folder):
 
 
 def has_work(folder):
-    """In the line of work() that it is in most of the time."""
+    """In the line of work() that it is in all the time."""
     with open(STEPS) as f:
         line = next(number for number, text in enumerate(f, 1) if "sum(range(" in text)
     stack = re.compile(rb"work \([^;]*:%d\)" % line)
@@ -694,8 +694,10 @@ def stalled_server_gone(case):
 
 def limits(case):
     """Limits that are lowered in mid-run: no SIGXFSZ in the application, no descriptor of ours in its table."""
-    for limit, python in over(case, ["RLIMIT_FSIZE 0", "RLIMIT_FSIZE 2000", "RLIMIT_NOFILE 0", "RLIMIT_NOFILE 3"]):
-        steps = Steps(case, python, limit, window=1)
+    limits = ["RLIMIT_FSIZE 0", "RLIMIT_FSIZE 2000", "RLIMIT_NOFILE 0", "RLIMIT_NOFILE 3"]
+    # A file that is there goes on to be written; a window that is begun later has none: its seconds cannot be in the spool.
+    for (limit, window), python in over(case, itertools.product(limits, (60, 1))):
+        steps = Steps(case, python, "%s, window of %d s" % (limit, window), window=window)
         if not steps.work_until_spooled():
             continue
         steps.tell("do import signal; signal.signal(signal.SIGXFSZ, signal.SIG_DFL)")
@@ -704,7 +706,7 @@ def limits(case):
         steps.tell("work 400")
         steps.tell("new 10")
         steps.end(said=1, errno_said={errno.EFBIG} if "FSIZE 0" in limit else None)
-        steps.spooled(share=0.4)  # stacks that are new wait in memory for ever
+        steps.spooled(share=0.6 if window == 60 else 0)  # stacks that are new wait in memory for ever
 
 
 # ---------------------------------------------------------------- a bound, other users, recycled workers

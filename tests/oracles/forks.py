@@ -4,7 +4,7 @@
     forks.py COUNT [THREADS]
 
 Every third child ends at once, the others burn 20 and 60 ms. Each child notes
-its own CPU time; the parent how each one ended. One thread that hangs hangs all:
+the CPU time of its one thread; the parent how each one ended. One thread that hangs hangs all:
 the checker's time limit sees it.
 """
 import os
@@ -42,7 +42,7 @@ def child(kind):
     status = 1
     try:
         burn((0, 0.02, 0.06)[kind])
-        append({"pid": os.getpid(), "cpu": time.process_time(), "kind": kind})
+        append({"pid": os.getpid(), "cpu": time.thread_time(), "kind": kind})
         status = 0
     finally:
         os._exit(status)

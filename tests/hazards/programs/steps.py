@@ -19,9 +19,10 @@ import time
 
 
 def work(seconds):
-    end = time.process_time() + seconds
-    while time.process_time() < end:
-        sum(range(200))
+    """All of it in one line: whoever waits for its stack in the spool has it all there."""
+    end = time.thread_time() + seconds
+    while time.thread_time() < end and sum(range(200)):
+        pass
 
 
 def fork(count, ms=0):
