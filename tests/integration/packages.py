@@ -101,7 +101,7 @@ def program(package, name):
 def for_python(package, version):
     """A folder for PYTHONPATH with a package for that version (3, 12) of the application's Python."""
     def make(folder):
-        do([os.path.join(environment(), "pip"), "install", "-q", "--target", folder, "--only-binary=:all:",
+        do([os.path.join(environment(), "pip"), "install", "-q", "--retries", "1", "--timeout", "10", "--target", folder, "--only-binary=:all:",
             "--implementation", "cp", "--python-version", "%d.%d" % version, package], "pip install " + package)
     return whole(os.path.join(FOLDER, "%s-%d.%d" % ((package,) + version)), make)
 
