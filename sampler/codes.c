@@ -27,7 +27,7 @@ enum {
     TABLE_KEPT = 1 << 22,    /* ... that are kept at all: code of a million instructions. A longer one is garbage, or would take the heap */
     HEADER_WORDS = 5,
     INFOS_MANY = KNOWN_SLOTS / 2,
-    WORKS = 4                /* codes of _WorkItem.run that are known */
+    WORKS = 4                /* codes of _WorkItem.run, and of anyio's WorkerThread.run, that are known */
 };
 #define RECORD_DONE (1ull << 62)
 #define RECORD_VOID (1ull << 63)
@@ -297,21 +297,23 @@ static uint32_t flags_of(const char *name, size_t name_length, const char *path,
         return CODE_SELECTOR;
     if (ends_with(path, path_length, "concurrent/futures/thread.py") && equals(name, name_length, "_WorkItem.run"))
         return CODE_WORK;
+    if (ends_with(path, path_length, "anyio/_backends/_asyncio.py") && equals(name, name_length, "WorkerThread.run"))
+        return CODE_ANYIO;
     if (ends_with(path, path_length, "/threading.py"))
         return CODE_THREAD;
     return 0;
 }
 
 /* One an interpreter, as a rule; of more the last ones. */
-static struct {
+static struct works {
     _Atomic uint64_t identity[WORKS];
     uint32_t next;
-} works;
+} items, anyios;
 
-bool codes_is_work(uint64_t identity)
+static bool is_among(const struct works *works, uint64_t identity)
 {
     for (uint32_t i = 0; i < WORKS; i++) {
-        uint64_t known = atomic_load_explicit(&works.identity[i], memory_order_relaxed);
+        uint64_t known = atomic_load_explicit(&works->identity[i], memory_order_relaxed);
         if (known == identity)
             return true;
         if (!known)
@@ -320,10 +322,15 @@ bool codes_is_work(uint64_t identity)
     return false;
 }
 
-static void note_work(uint64_t identity)
+uint32_t codes_work(uint64_t identity)
 {
-    if (!codes_is_work(identity))
-        atomic_store_explicit(&works.identity[works.next++ % WORKS], identity, memory_order_relaxed);
+    return is_among(&items, identity) ? CODE_WORK : is_among(&anyios, identity) ? CODE_ANYIO : 0;
+}
+
+static void note_work(struct works *works, uint64_t identity)
+{
+    if (!is_among(works, identity))
+        atomic_store_explicit(&works->identity[works->next++ % WORKS], identity, memory_order_relaxed);
 }
 
 /* Raw texts, as copied out of the interpreter. */
@@ -349,8 +356,8 @@ static bool keep_info(const struct raw *raw)
         return false;
     *info = (struct info){raw->identity, raw->firstlineno, (uint32_t)name_length, (uint32_t)path_length, raw->table_length,
                           flags_of(name, name_length, path, path_length)};
-    if (info->flags & CODE_WORK)
-        note_work(raw->identity);
+    if (info->flags & (CODE_WORK | CODE_ANYIO))
+        note_work(info->flags & CODE_WORK ? &items : &anyios, raw->identity);
     memcpy(info->bytes, name, name_length);
     memcpy(info->bytes + name_length, path, path_length);
     if (raw->table_length)

@@ -41,7 +41,8 @@ enum {
     CODE_THREAD = 8,   /* what threading.py calls a thread's function through */
     CODE_MARKER = 16,  /* no code: the marker [thread NAME]; ... */
     CODE_LABEL = 32,   /* ... a label, [NAME=VALUE] */
-    CODE_WORK = 64     /* _WorkItem.run of concurrent/futures/thread.py */
+    CODE_WORK = 64,    /* _WorkItem.run of concurrent/futures/thread.py */
+    CODE_ANYIO = 128   /* WorkerThread.run of anyio/_backends/_asyncio.py */
 };
 
 /* [loader] Maps the shared parts. 0 or a negative errno. */
@@ -50,8 +51,8 @@ int codes_start(void);
 /* [handler] True when the names of this code object are settled (now or before). */
 bool codes_settle(const struct py_target *target, const struct py_code *code);
 
-/* [handler] Whether it is the identity of a CODE_WORK, seen before. */
-bool codes_is_work(uint64_t identity);
+/* [handler] Of an identity seen before, CODE_WORK or CODE_ANYIO; of another 0. */
+uint32_t codes_work(uint64_t identity);
 
 /* [sampler] Takes over what handlers copied. False: one of them is still writing. */
 bool codes_drain(void);

@@ -202,11 +202,18 @@ void stacked_stack_work(bool asked)
     stacks_work = asked;
 }
 
+static enum executors_found find_future(const struct stacked_walk *walk, const struct py_frame *frame, uint32_t work, uintptr_t *future)
+{
+    if (work == CODE_ANYIO)
+        return executors_anyio_future(walk->frames.target, walk->asyncio, frame->address, &frame->code, future);
+    return executors_future(walk->frames.target, walk->asyncio, frame->address, &frame->code, future);
+}
+
 /* A worker's frame below the function that was sent to it: it comes again after those who may await that. */
-static bool begin_work(struct stacked_walk *walk, const struct py_frame *frame)
+static bool begin_work(struct stacked_walk *walk, const struct py_frame *frame, uint32_t work)
 {
     uintptr_t future;
-    enum executors_found found = executors_future(walk->frames.target, walk->asyncio, frame->address, &frame->code, &future);
+    enum executors_found found = find_future(walk, frame, work, &future);
     walk->seen = true;
     walk->torn |= found == EXECUTORS_TORN;
     if (found != EXECUTORS_FUTURE)
@@ -218,9 +225,9 @@ static bool begin_work(struct stacked_walk *walk, const struct py_frame *frame)
     return true;
 }
 
-static bool is_work(const struct stacked_walk *walk, const struct py_frame *frame)
+static uint32_t work_of(const struct stacked_walk *walk, const struct py_frame *frame)
 {
-    return stacks_work && walk->asyncio && !walk->seen && codes_is_work(frame->code.identity);
+    return stacks_work && walk->asyncio && !walk->seen ? codes_work(frame->code.identity) : 0;
 }
 
 /* --- the walk --- */
@@ -294,7 +301,8 @@ static bool give_next(struct stacked_walk *walk, struct stacked *entry)
         }
         bool owned = walk->asyncio && frame.owner == walk->frames.target->layout.owner_generator;
         walk->generator = owned ? coros_of_frame(walk->frames.target, frame.address) : 0;
-        if (is_work(walk, &frame) && begin_work(walk, &frame))
+        uint32_t work = work_of(walk, &frame);
+        if (work && begin_work(walk, &frame, work))
             return false;
         *entry = (struct stacked){.kind = STACKED_FRAME, .code = frame.code, .lasti = frame.lasti};
         return true;

@@ -13,8 +13,8 @@
  * Where several tasks wait for one, `seed` decides which one this walk shows, all
  * with equal chances; the same seed shows the same. O(depth), however many wait.
  *
- * A worker thread of an executor that runs a function for somebody's loop (to_thread,
- * run_in_executor) has the chains of who awaits that between the function's frames and
+ * A worker thread that runs a function for somebody's loop (to_thread, run_in_executor,
+ * anyio.to_thread) has the chains of who awaits that between the function's frames and
  * its own, in the same way (sampler/cpython/executors.h); unless it is a loop's itself.
  *
  * Runs in: [handler] on the thread itself, [sampler] on threads that stand

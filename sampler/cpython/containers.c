@@ -438,23 +438,30 @@ static bool read_kind(const struct py_target *target, uintptr_t code, int32_t in
            (uint32_t)index < bytes.length && guard_copy(kind, bytes.data + (uintptr_t)index, sizeof *kind);
 }
 
-uintptr_t containers_local(const struct py_target *target, uintptr_t frame, const struct py_code *code, const char *name)
+bool containers_local_is(const struct py_target *target, uintptr_t frame, const struct py_code *code, const char *name, uintptr_t *value)
 {
     const struct layout *layout = &target->layout;
     struct variables variables;
-    uintptr_t value;
     uint8_t kind;
 
     if (!read_variables(target, code->address, &variables))
-        return 0;
+        return false;
     int32_t index = find_variable(target, &variables, 0, name);
     if (index < 0 || !read_kind(target, code->address, index, &kind) ||
-        !read_pointer(frame, layout->frame_localsplus + index * (int32_t)WORD, &value))
-        return 0;
-    if (layout->executable_tag_mask && (value & layout->executable_tag_mask) == layout->executable_tag_mask)
-        return 0; /* an integer without an object: none that a name can have */
-    value &= ~(uintptr_t)layout->executable_tag_mask;
-    return kind & (KIND_CELL | KIND_FREE) ? cell_contents(target, value) : value;
+        !read_pointer(frame, layout->frame_localsplus + index * (int32_t)WORD, value))
+        return false;
+    if (layout->executable_tag_mask && (*value & layout->executable_tag_mask) == layout->executable_tag_mask)
+        return false; /* an integer without an object: none that a name can have */
+    *value &= ~(uintptr_t)layout->executable_tag_mask;
+    if (*value && kind & (KIND_CELL | KIND_FREE))
+        *value = cell_contents(target, *value);
+    return true;
+}
+
+uintptr_t containers_local(const struct py_target *target, uintptr_t frame, const struct py_code *code, const char *name)
+{
+    uintptr_t value;
+    return containers_local_is(target, frame, code, name, &value) ? value : 0;
 }
 
 /* --- texts --- */

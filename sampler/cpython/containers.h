@@ -93,6 +93,8 @@ uintptr_t containers_closure_at(const struct py_target *target, uintptr_t functi
 /* A local variable of a frame at rest, by name; through its cell where it is
  * one. frame is the _PyInterpreterFrame. 0: none, unbound, unreadable. */
 uintptr_t containers_local(const struct py_target *target, uintptr_t frame, const struct py_code *code, const char *name);
+/* The same told apart: false where the function has none of that name, or it is unreadable; 0 in value: unbound. */
+bool containers_local_is(const struct py_target *target, uintptr_t frame, const struct py_code *code, const char *name, uintptr_t *value);
 
 /* Whether object is a str with this ASCII text. */
 bool containers_is_text(const struct py_target *target, uintptr_t object, const char *text);

@@ -38,3 +38,12 @@ enum executors_found executors_future(const struct py_target *target, const stru
     }
     return EXECUTORS_NONE;
 }
+
+enum executors_found executors_anyio_future(const struct py_target *target, const struct asyncio *asyncio, uintptr_t frame, const struct py_code *code,
+                                            uintptr_t *future)
+{
+    *future = 0;
+    if (!containers_local_is(target, frame, code, "future", future))
+        return EXECUTORS_TORN;
+    return *future ? judge(target, asyncio, *future) : EXECUTORS_NONE; /* unbound: it waits to be sent something */
+}

@@ -3,35 +3,38 @@
 import collections
 
 import harness as h
+import packages
 from harness import need
 from truths import kernel_tick
 
 DENSE = {"APROF_RATE": "1000", "APROF_OVERHEAD": "0"}
-WORKER = ("_worker", "_WorkItem.run")
-FUNCTIONS = ("of_thread", "of_pool", "of_gather", "of_nobody", "of_submit", "with_loop")
+FUNCTIONS = ("of_thread", "of_pool", "of_gather", "of_nobody", "of_submit", "with_loop", "of_endpoint", "of_group")
 BETWEEN = ("wait_for", "wait", "_wait", "WorkerContext.run")  # on the way, in some versions
+STANDARD = ("_worker", "_WorkItem.run")
+ANYIO = ("WorkerThread.run",)
 
 
-def way_of(frames):
+def way_of(frames, worker):
     """From the worker's last frame to the function that was sent to it; None: another stack."""
     names = [f.name or f.text for f in frames]
-    ends = [i for i, name in enumerate(names) if name in FUNCTIONS]
+    ends = [i for i, name in enumerate(names) if name.split(".")[-1] in FUNCTIONS]
     if not ends:
         return None
-    need(tuple(n for n in names[:ends[0]] if n in WORKER) == WORKER, "no worker below %s: %s", names[ends[0]], names)
-    return ";".join(names[names.index("_WorkItem.run") + 1:ends[0] + 1])
+    need(tuple(n for n in names[:ends[0]] if n in worker) == worker, "no worker below %s: %s", names[ends[0]], names)
+    return ";".join(f.name.split(".")[-1] for f in frames[names.index(worker[-1]) + 1:ends[0] + 1]
+                    if f.name not in BETWEEN and "/anyio/" not in "/%s" % f.path)
 
 
 def without(way):
     return ";".join(name for name in way.split(";") if name not in BETWEEN)
 
 
-def by_way(process, metric):
+def by_way(process, metric, worker=STANDARD):
     found = collections.Counter()
     for frames, us in process.stacks(metric):
-        way = way_of(frames)
+        way = way_of(frames, worker)
         if way:
-            found[without(way)] += us
+            found[way] += us
     return found
 
 
@@ -42,13 +45,12 @@ def by_function(ways):
     return found
 
 
-def stacked(python, long):
+def judged(truth, process, worker):
     """Before the loop has come to await what it has sent it has sent it already: that stands on the worker alone."""
-    truth, spool, _ = h.run_oracle(python, "executor_work.py", settings=DENSE)
-    process, alone = spool.one(), collections.Counter()
+    alone = collections.Counter()
     ticks = int(sum(truth["cpu"].values()) * kernel_tick())
     for metric in ("cpu", "wall"):
-        found, known = by_way(process, metric), {without(way): seconds for way, seconds in truth[metric].items()}
+        found, known = by_way(process, metric, worker), {without(way): seconds for way, seconds in truth[metric].items()}
         need(set(found) <= set(known) | set(FUNCTIONS) | {"main;gives_up;of_nobody"}, "ways that nobody went: %s", sorted(set(found) - set(known)))
         whole, functions = sum(known.values()), by_function(found)
         for function, seconds in by_function(known).items():
@@ -65,6 +67,26 @@ def stacked(python, long):
     return "%d ways; on the worker alone: cpu %.3f s, wall %.3f; torn_awaiter %d" % (len(known), alone["cpu"], alone["wall"], torn)
 
 
+def stacked(python, long):
+    truth, spool, _ = h.run_oracle(python, "executor_work.py", settings=DENSE)
+    return judged(truth, spool.one(), STANDARD)
+
+
+def where_anyio_is(python):
+    """What the environment needs for it: nothing where Python has its own, else a folder from the package index."""
+    if python.ask("import anyio") is not None:
+        return {}
+    try:
+        return {"PYTHONPATH": packages.for_python("anyio", python.version)}
+    except packages.Absent as reason:
+        raise h.Skip("no anyio: %s" % reason)
+
+
+def anyio(python, long):
+    truth, spool, _ = h.run_oracle(python, "anyio_work.py", settings=DENSE, env=where_anyio_is(python))
+    return judged(truth, spool.one(), ANYIO)
+
+
 def off(python, long):
     _, spool, _ = h.run_oracle(python, "executor_work.py", settings={"APROF_EXECUTOR": "0"})
     found = by_way(spool.one(), "wall")
@@ -73,5 +95,6 @@ def off(python, long):
 
 TESTS = [
     ("executors-stacked", stacked, False),
+    ("executors-anyio", anyio, False),
     ("executors-off", off, True),
 ]

@@ -17,17 +17,32 @@ static void start(int minor)
     thread = fake_thread_of(&world);
 }
 
-/* With this as self of the thread's only frame. */
-static enum executors_found found_with(uintptr_t item)
+static struct py_frame only_frame(void)
 {
     struct frames_walk walk;
     struct py_frame frame;
-    thread = fake_thread_of(&world);
-    fake_call_work(&thread, item);
     fake_thread_place(&thread, 0);
     frames_begin(&walk, &world.target, FAKE_TSTATE_AT, 8);
     ck_assert(frames_next(&walk, &frame));
+    return frame;
+}
+
+/* With this as self of the thread's only frame. */
+static enum executors_found found_with(uintptr_t item)
+{
+    thread = fake_thread_of(&world);
+    fake_call_work(&thread, item);
+    struct py_frame frame = only_frame();
     return executors_future(&world.target, &world.asyncio, frame.address, &frame.code, &found);
+}
+
+/* With this as the variable `future` of the thread's only frame. */
+static enum executors_found anyio_found_with(uintptr_t future)
+{
+    thread = fake_thread_of(&world);
+    fake_call_anyio(&thread, future);
+    struct py_frame frame = only_frame();
+    return executors_anyio_future(&world.target, &world.asyncio, frame.address, &frame.code, &found);
 }
 
 static uintptr_t chained(uintptr_t future)
@@ -71,9 +86,38 @@ START_TEST(what_cannot_be_told)
 }
 END_TEST
 
+START_TEST(what_an_anyio_worker_runs)
+{
+    start(_i);
+    fake_task(&world, 0, 1);
+    ck_assert_int_eq(anyio_found_with(fake_future_at(0)), EXECUTORS_FUTURE);
+    ck_assert_uint_eq(found, fake_future_at(0));
+    fake_future_state(&world, fake_future_at(0), FUTURE_CANCELLED);
+    ck_assert_int_eq(anyio_found_with(fake_future_at(0)), EXECUTORS_NONE);
+    fake_future_state(&world, fake_future_at(0), FUTURE_FINISHED); /* anyio 3 keeps it until it is sent the next */
+    ck_assert_int_eq(anyio_found_with(fake_future_at(0)), EXECUTORS_NONE);
+    ck_assert_int_eq(anyio_found_with(0), EXECUTORS_NONE); /* unbound */
+    ck_assert_int_eq(anyio_found_with(0x7777000), EXECUTORS_TORN);
+}
+END_TEST
+
+/* A function of that name without that variable. */
+START_TEST(an_anyio_worker_of_another_shape_cannot_be_told)
+{
+    start(_i);
+    fake_task(&world, 0, 1);
+    thread = fake_thread_of(&world);
+    fake_call_work(&thread, fake_future_at(0));
+    struct py_frame frame = only_frame();
+    ck_assert_int_eq(executors_anyio_future(&world.target, &world.asyncio, frame.address, &frame.code, &found), EXECUTORS_TORN);
+    ck_assert_uint_eq(found, 0);
+}
+END_TEST
+
 Suite *suite_executors(void)
 {
-    const TTest *const tests[] = {the_future_that_somebody_may_await, work_that_no_loop_sent, what_cannot_be_told};
+    const TTest *const tests[] = {the_future_that_somebody_may_await, work_that_no_loop_sent, what_cannot_be_told, what_an_anyio_worker_runs,
+                                  an_anyio_worker_of_another_shape_cannot_be_told};
     Suite *suite = suite_create("executors");
     TCase *tcase = tcase_create("each version");
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)

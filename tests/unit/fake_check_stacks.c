@@ -1042,7 +1042,7 @@ END_TEST
 /* --- work of executors --- */
 
 /* A worker runs a function that task 1 awaits, and task 2 that. */
-static void start_work(int minor)
+static void start_work_of(int minor, bool anyio)
 {
     const struct py_target *of = &world.target;
     struct py_code code;
@@ -1057,13 +1057,22 @@ static void start_work(int minor)
     fake_wakes(&world, fake_future_at(1), 1, 8);
     thread = fake_thread_of(&world);
     fake_call(&thread, fake_function(of, 0, "_worker", "/lib/concurrent/futures/thread.py"));
-    fake_call_work(&thread, fake_work_item(of, fake_work_callbacks(of, fake_work_callback(of, fake_future_at(1)))));
+    if (anyio)
+        fake_call_anyio(&thread, fake_future_at(1));
+    else
+        fake_call_work(&thread, fake_work_item(of, fake_work_callbacks(of, fake_work_callback(of, fake_future_at(1)))));
     fake_call(&thread, fake_function(of, 1, "sent", "/app/m.py"));
     fake_call(&thread, fake_function(of, 2, "deeper", "/app/m.py"));
     ck_assert(code_read(of, FAKE_WORK_AT(5), &code));
     ck_assert(codes_learn(of, code.address, code.identity));
-    ck_assert(codes_is_work(code.identity) && !codes_is_work(code.identity + 1));
+    ck_assert_uint_eq(codes_work(code.identity), anyio ? CODE_ANYIO : CODE_WORK);
+    ck_assert_uint_eq(codes_work(code.identity + 1), 0);
     place_thread(0);
+}
+
+static void start_work(int minor)
+{
+    start_work_of(minor, false);
 }
 
 START_TEST(work_stands_on_who_awaits_it)
@@ -1116,6 +1125,20 @@ START_TEST(work_that_nobody_awaits_stands_on_its_thread)
     ck_assert_str_eq(functions(stacks_intern(&stacks, copy)), "_worker;_WorkItem.run;t2.0;t1.0;t1.1;sent;deeper");
     stacked_stack_work(false);
     stands_alone(false, false);
+}
+END_TEST
+
+START_TEST(work_of_anyio_stands_on_who_awaits_it)
+{
+    start_work_of(_i, true);
+    uintptr_t self = FAKE_FRAME_AT(1) + (uintptr_t)world.target.layout.frame_localsplus, none = 0;
+    copy = captured(32, 1);
+    ck_assert_str_eq(functions(stacks_intern(&stacks, copy)), "_worker;WorkerThread.run;t2.0;t1.0;t1.1;sent;deeper");
+    ck_assert(copy->foreign && !copy->torn_awaiter && !copy->task);
+    fake_words(self, &none, 1);
+    copy = captured(32, 1);
+    ck_assert_str_eq(functions(stacks_intern(&stacks, copy)), "_worker;WorkerThread.run;sent;deeper");
+    ck_assert(!copy->foreign && !copy->torn_awaiter);
 }
 END_TEST
 
@@ -1173,7 +1196,7 @@ Suite *suite_stacks(void)
         names_stand_before_their_tasks, a_record_has_the_names_that_a_capture_has, a_ring_that_is_too_small_for_names,
         a_record_with_names_that_somebody_wrote_over_ends, labels_stand_at_the_root, passes_differ_by_their_labels,
         a_record_has_the_labels_that_a_capture_has, work_stands_on_who_awaits_it, work_that_nobody_awaits_stands_on_its_thread,
-        a_record_of_work_says_what_a_capture_does, a_record_has_the_exception_that_a_capture_has, a_record_without_the_exception_says_so,
+        work_of_anyio_stands_on_who_awaits_it, a_record_of_work_says_what_a_capture_does, a_record_has_the_exception_that_a_capture_has, a_record_without_the_exception_says_so,
         a_collection_is_the_last_frame,
     };
     Suite *suite = suite_create("stacks");

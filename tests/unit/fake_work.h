@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * fake_work: a worker's frame of _WorkItem.run, and what leads from there to a future of asyncio. */
+ * fake_work: a worker's frame of _WorkItem.run or of anyio's WorkerThread.run, and what leads from there to a future of asyncio. */
 #ifndef APROF_TESTS_UNIT_FAKE_WORK_H
 #define APROF_TESTS_UNIT_FAKE_WORK_H
 
@@ -41,21 +41,30 @@ static inline uintptr_t fake_work_callbacks(const struct py_target *target, uint
     return fake_list(target, FAKE_WORK_AT(4), items, 2);
 }
 
-static inline uintptr_t fake_work_code(const struct py_target *target)
+/* Both are at the same place: one at a time. */
+static inline uintptr_t fake_work_code(const struct py_target *target, const char *variable, const char *name, const char *path)
 {
-    static const char *const names[] = {"self"};
-    struct fake code = fake_code_with_variables(target, FAKE_WORK_AT(5), names, "\x20", 0);
-    fake_put_word(&code, target->layout.code_qualname, fake_str(target, FAKE_WORK_AT(6), "_WorkItem.run"));
-    fake_put_word(&code, target->layout.code_filename, fake_str(target, FAKE_WORK_AT(7), "/lib/python3/concurrent/futures/thread.py"));
+    struct fake code = fake_code_with_variables(target, FAKE_WORK_AT(5), &variable, "\x20", 0);
+    fake_put_word(&code, target->layout.code_qualname, fake_str(target, FAKE_WORK_AT(6), name));
+    fake_put_word(&code, target->layout.code_filename, fake_str(target, FAKE_WORK_AT(7), path));
     return fake_place(&code);
 }
 
-/* The thread calls it with this as self. */
+/* The thread calls a function that has this in its one variable. */
+static inline void fake_call_with(struct fake_thread *thread, uintptr_t code, uintptr_t value)
+{
+    fake_call(thread, code);
+    fake_words(thread->top + (uintptr_t)thread->world->target.layout.frame_localsplus, &value, 1);
+}
+
 static inline void fake_call_work(struct fake_thread *thread, uintptr_t item)
 {
-    const struct py_target *target = &thread->world->target;
-    fake_call(thread, fake_work_code(target));
-    fake_words(thread->top + (uintptr_t)target->layout.frame_localsplus, &item, 1);
+    fake_call_with(thread, fake_work_code(&thread->world->target, "self", "_WorkItem.run", "/lib/python3/concurrent/futures/thread.py"), item);
+}
+
+static inline void fake_call_anyio(struct fake_thread *thread, uintptr_t future)
+{
+    fake_call_with(thread, fake_work_code(&thread->world->target, "future", "WorkerThread.run", "/lib/anyio/_backends/_asyncio.py"), future);
 }
 
 #endif
