@@ -5,7 +5,7 @@ import collections
 import harness as h
 import packages
 from harness import need
-from truths import kernel_tick
+from truths import PERIOD, kernel_tick
 
 DENSE = {"APROF_RATE": "1000", "APROF_OVERHEAD": "0"}
 FUNCTIONS = ("of_thread", "of_pool", "of_gather", "of_nobody", "of_submit", "with_loop", "of_endpoint", "of_group")
@@ -93,7 +93,36 @@ def off(python, long):
     need(found and set(found) <= set(FUNCTIONS), "stacked though nobody asked for it: %s", list(found))
 
 
+def of_processes(python, long):
+    """Work of a pool of processes: a wait of the task that awaits it, and CPU of the worker that does it."""
+    truth, spool, _ = h.run_oracle(python, "process_pool.py", settings={"APROF_MIN_RATE": "100"})
+    parent, notes = spool.by_pid(truth["pid"])[0], []
+    for name, seconds in truth["waited"].items():
+        found = h.total_where(list(parent.stacks("task")), lambda frames: frames[-1].name == name) / 1e6
+        allowed = h.sum_tolerance(1e6 * seconds, 0.05, period_us=10000, threads_at_end=2) / 1e6
+        need(abs(found - seconds) <= allowed, "%s waited %.3f s, truth %.3f (± %.3f)", name, found, seconds, allowed)
+        notes.append("%s %.3f of %.3f" % (name, found, seconds))
+    found = 0
+    for process in spool:
+        runs_on = any(f.name == "of_process" for frames, _ in process.stacks("task") for f in frames)
+        need(not runs_on or (process is not parent and python.version < (3, 14)), "a worker's function is in task of %d", process.pid)
+        for frames, us in process.stacks("cpu"):
+            names = [f.name for f in frames]
+            if "of_process" not in names:
+                continue
+            need(process.pid != truth["pid"], "the worker's function is in the process that sent it: %s", names)
+            need(names.index("_process_worker") == names.index("of_process") - 1, "something stands between worker and function: %s", names)
+            need("computes" not in names and "sleeps" not in names, "a worker's function stands on a task of another process: %s", names)
+            # a forked one stands where it was forked, a forkserver's on that
+            need(("main.<locals>.<genexpr>" in names) == (python.version < (3, 14)), "the pool's processes began elsewhere: %s", names)
+            found += us / 1e6
+    allowed = h.sum_tolerance(1e6 * truth["cpu"], 0.03, period_us=PERIOD, threads_at_end=2) / 1e6
+    need(abs(found - truth["cpu"]) <= allowed, "workers used %.3f s, truth %.3f (± %.3f)", found, truth["cpu"], allowed)
+    return ", ".join(notes)
+
+
 TESTS = [
+    ("executors-processes", of_processes, True),
     ("executors-stacked", stacked, False),
     ("executors-anyio", anyio, False),
     ("executors-off", off, True),
