@@ -39,6 +39,7 @@ $(eval $(call fuzz_rules,$(B)/fuzz-coverage,$$(FUZZ_CC) -Wno-string-plus-int -fp
 fuzz-targets: $(FUZZ_NAMES:%=$(B)/fuzz/fuzz_%)
 fuzz-replayers: $(FUZZ_NAMES:%=$(B)/fuzz-replay/fuzz_%)
 
+check-build: fuzz-replayers $(if $(shell command -v $(FUZZ_CC)),fuzz-targets)
 fuzz: $(if $(shell command -v $(FUZZ_CC)),fuzz-targets)
 	$(Q)tests/fuzz/run --seconds $(FUZZ_SECONDS) --build $(B) $(FUZZ:%=--only %)
 fuzz-replay: fuzz-replayers

@@ -26,5 +26,6 @@ $(B)/hazards/diskfs: tests/hazards/programs/diskfs.c
 
 hazard-libraries: $(HAZARD_LIBS) $(HAZARD_PROGRAMS) $(HAZARD_DISKFS)
 
+check-build: hazard-libraries
 check-hazards: all hazard-libraries
 	$(Q)tests/hazards/run $(if $(HAZARD_LONG),--long) $(HAZARD:%=--only %)

@@ -16,5 +16,6 @@ $(B)/unit/modules.a: | $(B)/unit
 $(B)/unit:
 	@mkdir -p $@
 
+check-build: $(LIVE_LIBS)
 check-live: $(LIVE_LIBS)
 	$(Q)tests/live/run $^

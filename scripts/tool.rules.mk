@@ -8,6 +8,8 @@ $(B)/check-reader: $(TOOL_CHECK_OBJ) $(filter-out $(B)/tool/output/aprof.o,$(TOO
 $(B)/hasty_clock.so: tests/tool/hasty_clock.c
 	$(Q)$(CC) $(CPPFLAGS) -O2 -std=gnu11 $(WARNINGS) -Wno-missing-prototypes -shared -fPIC -o $@ $<
 
+check-build: $(B)/check-reader $(B)/hasty_clock.so
+
 # Each part prints "N passed, M failed"; the last line sums them up.
 check-tool: $(B)/aprof $(B)/check-reader $(B)/hasty_clock.so manual
 	$(Q){ $(B)/check-reader || echo "check-reader failed"; \
