@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """truth: how an oracle leaves what it knows. Used by the programs of this folder."""
+import contextlib
 import json
 import os
 import time
@@ -32,7 +33,8 @@ def profiler_cpu():
     """CPU of the thread named aprof, as the kernel has it; 0: there is none."""
     total = 0
     for tid in os.listdir("/proc/self/task"):
-        with open("/proc/self/task/%s/comm" % tid) as comm, open("/proc/self/task/%s/schedstat" % tid) as stat:
-            if comm.read().strip() == "aprof":
-                total += int(stat.read().split()[0]) / 1e9
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # joined a moment ago, and gone now
+            with open("/proc/self/task/%s/comm" % tid) as comm, open("/proc/self/task/%s/schedstat" % tid) as stat:
+                if comm.read().strip() == "aprof":
+                    total += int(stat.read().split()[0]) / 1e9
     return total
