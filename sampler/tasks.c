@@ -24,6 +24,7 @@ enum {
     AHEAD = 8,               /* of the task that is looked at, another one is fetched */
     VERIFIED_IN = 10,        /* ticks, or a second, if that is longer: then all that rest were glanced at */
     LISTED_EVERY = 4,        /* seconds, where births are seen */
+    LOOKS_A_SECOND = 10,     /* for parts of asyncio that are new, once it has been as it is for a second */
     SHAPES = 1024,           /* stacks of chains that tasks have in common; a power of two */
     FIRST_STILLS = 64,
     SECONDS_MOST = 128,      /* leaves looked at once more in a tick */
@@ -51,6 +52,7 @@ struct interpreter { /* one that threads were seen in */
     bool off;             /* its asyncio is not what it should be */
     bool seen;
     uint64_t coming_ns;   /* since when it is being imported; 0: it is not */
+    uint64_t changed_ns, looked_ns; /* when a part of it was new; when parts were last looked for */
 };
 
 /* The stack of all tasks whose chains are alike, on the same base. */
@@ -163,13 +165,15 @@ static void give_up(struct interpreter *interpreter)
 
 static void look_for_asyncio(struct tasks *tasks, struct interpreter *interpreter, uint64_t now)
 {
-    bool changed;
+    bool changed = false;
     if (interpreter->off)
         return;
     if (interpreter->index < 0)
         changed = asyncio_find(&interpreter->search, tasks->options.target, interpreter->interp, &interpreter->asyncio);
-    else
+    else if (now - interpreter->changed_ns < SECOND || now - interpreter->looked_ns >= SECOND / LOOKS_A_SECOND) {
         changed = asyncio_complete(tasks->options.target, &interpreter->asyncio);
+        interpreter->looked_ns = now;
+    }
     if (interpreter->index >= 0 || !asyncio_is_coming(&interpreter->search))
         interpreter->coming_ns = 0;
     else if (!interpreter->coming_ns)
@@ -178,6 +182,7 @@ static void look_for_asyncio(struct tasks *tasks, struct interpreter *interprete
         give_up(interpreter);
     else if (changed) {
         interpreter->index = asyncios_publish(&interpreter->asyncio);
+        interpreter->changed_ns = now;
         interpreter->hooked = false;
         tasks->listed_ns = 0;
     }

@@ -846,23 +846,41 @@ static void stand_preempted(const struct look *look, struct watched *watched, st
     sampled(look, 0);
 }
 
-static void read_stack(const struct look *look, struct watched *watched, uint64_t cpu)
+/* It ran meanwhile: its ticks tell where, or it is read again while it runs. */
+static void pass_by(const struct look *look, struct watched *watched)
+{
+    watched->empty = false;
+    wait_where_it_stood(look, watched);
+    if (is_unticked(look, watched, RUNNING_PERIODS))
+        run_from_outside(look, watched);
+}
+
+/* Stands: its clock says nothing else than before. moves: it can be read, and does. */
+static bool stands_at(const struct watched *watched, uint64_t cpu, bool *moves)
 {
     uint64_t after;
-    bool equal = capture_twice(look, watched);
-    enum seen_gil gil = equal ? gil_of(look, watched) : SEEN_GIL_NEITHER;
+    bool read = clock_thread(watched->record->tid, &after);
+    *moves = read && after != cpu;
+    return read && after == cpu;
+}
+
+static void read_stack(const struct look *look, struct watched *watched, uint64_t cpu)
+{
+    bool moves, equal = false;
+    enum seen_gil gil = SEEN_GIL_NEITHER;
+    bool stands = stands_at(watched, cpu, &moves);
+    if (stands) { /* or nothing that was read would be of one moment */
+        equal = capture_twice(look, watched);
+        gil = equal ? gil_of(look, watched) : SEEN_GIL_NEITHER;
+    }
     if (records(look, METRIC_GIL))
         note_delay(watched);
     bool preempted = gil == SEEN_GIL_HELD && task_is_runnable(watched->record->tid);
-    if (!clock_thread(watched->record->tid, &after))
+    stands = stands && stands_at(watched, cpu, &moves);
+    if (moves)
+        pass_by(look, watched);
+    if (!stands)
         return;
-    if (after != cpu) {
-        watched->empty = false;
-        wait_where_it_stood(look, watched);
-        if (is_unticked(look, watched, RUNNING_PERIODS))
-            run_from_outside(look, watched);
-        return;
-    }
     if (look->watch->one->end == FRAMES_EMPTY) {
         stand_empty(look, watched);
         return;
@@ -873,12 +891,12 @@ static void read_stack(const struct look *look, struct watched *watched, uint64_
         return;
     }
     /* Names are read after the clock: prove that the thread still stands. */
-    if (!stacks_resolve(look->stacks, look->watch->one) && (!clock_thread(watched->record->tid, &after) || after != cpu))
+    if (!stacks_resolve(look->stacks, look->watch->one) && !stands_at(watched, cpu, &moves))
         return;
     watched->empty = false;
     watched->last = seen_as(look, intern(look, watched, look->watch->one));
     watched->last.gil = gil;
-    watched->last.blocks = blocks_loop(look, watched, watched->last.stack) && clock_thread(watched->record->tid, &after) && after == cpu;
+    watched->last.blocks = blocks_loop(look, watched, watched->last.stack) && stands_at(watched, cpu, &moves);
     if (states_gil_is_free(look->watch->options.target, watched->tstate))
         know_wait(watched, watched->last.stack);
     else if (is_unticked(look, watched, UNTICKED_PERIODS) && is_preempted(look, watched))

@@ -65,7 +65,7 @@ bool asyncio_is_coming(const struct asyncio_search *search);
 /* Looks again for the parts that only the package asyncio defines (tasks._PyTask,
  * the WeakSets of the Python module), and follows modules that were reloaded or
  * replaced in sys.modules; a part that is gone stays as it was, for what was made
- * with it may live on. True when anything changed. Some 60 reads: once a tick. */
+ * with it may live on. True when anything changed. Some 60 reads: once a tick at most. */
 bool asyncio_complete(const struct py_target *target, struct asyncio *asyncio);
 
 /* --- a future or task --- */
