@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
 """busy: does a fixed kind of work for SECONDS and prints rounds a wall second, rounds a CPU second.
 
-    busy.py calls|errors|threads|asyncio|waiting|idle SECONDS
+    busy.py calls|errors|threads|asyncio|waiting|beside|idle SECONDS
 
 errors: half of the time goes by while an exception is handled.
 threads: four of them want the GIL all the time.
 waiting: as asyncio, beside 10,000 tasks of four coroutines that wait all the time.
+beside: as calls, in steps of 5 ms, beside these.
 """
 import asyncio
 import concurrent.futures
@@ -15,6 +16,7 @@ import time
 import waiting as crowd
 
 WAITING = 10000
+STEP = 0.005  # seconds
 
 
 def fib(n):
@@ -59,16 +61,27 @@ async def service(end):
     return rounds
 
 
-async def serve(seconds, waiting=0):
+async def compute(end):
+    rounds = 0
+    while time.monotonic() < end:
+        rounds += calls(time.monotonic() + STEP)
+        await asyncio.sleep(0)
+    return rounds
+
+
+async def serve(work, seconds, waiting=0):
     event = asyncio.Event()
     tasks = crowd.make_tasks(waiting, event)
     await asyncio.sleep(0)  # until they wait
     wall, cpu = time.monotonic(), time.thread_time()
-    rounds = await service(wall + seconds)
+    rounds = await work(wall + seconds)
     figures = rounds / (time.monotonic() - wall), rounds / (time.thread_time() - cpu)
     event.set()
     await asyncio.gather(*tasks)
     return figures
+
+
+SERVICES = {"asyncio": (service, 0), "waiting": (service, WAITING), "beside": (compute, WAITING)}
 
 
 def work(kind, seconds):
@@ -82,8 +95,9 @@ def work(kind, seconds):
 
 def main():
     kind, seconds = sys.argv[1], float(sys.argv[2])
-    if kind in ("asyncio", "waiting"):
-        print(*asyncio.run(serve(seconds, WAITING if kind == "waiting" else 0)))
+    if kind in SERVICES:
+        steps, waiting = SERVICES[kind]
+        print(*asyncio.run(serve(steps, seconds, waiting)))
     else:
         print(*work(kind, seconds))
 

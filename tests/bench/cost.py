@@ -132,11 +132,11 @@ def main():
     for python in [p for p in pythons if not p.prefix]:  # what leads into a folder would be measured too
         failed += attempt(start_cost, python.words + ["-c", "pass"], max(20, options.starts // 8), python.label + " -c pass", 2.0)
     for python in pythons:
-        for kind, seconds in (("calls", 5), ("asyncio", 5), ("waiting", 5), ("idle", 5)):
+        for kind, seconds in (("calls", 5), ("asyncio", 5), ("beside", 5), ("waiting", 5), ("idle", 5)):
             failed += attempt(own_share, python, kind, seconds)
     for python in pythons[-1:] if options.python is None else pythons:
         failed += attempt(throughput, python, "calls", options.pairs, False, "nothing")
-        for kind in ("calls", "asyncio", "waiting"):
+        for kind in ("calls", "asyncio", "beside", "waiting"):
             failed += attempt(throughput, python, kind, options.pairs, True, "libaprof")
     h.remove_work()
     return 1 if failed else 0

@@ -44,27 +44,31 @@ def start_of_python(python, options):
     return cost.start_differences(python.words + ["-c", "pass"], 2 * options.pairs)[0]
 
 
-def own(kind, settings=None):
+def own(kind, settings=None, times=1):
     """Of the sampler and the handlers, the start included."""
     def measure(python, options):
-        return [sum(cost.own_shares(python, kind, options.seconds, settings)[:2]) for _ in range(3)]
+        return [sum(cost.own_shares(python, kind, times * options.seconds, settings)[:2]) for _ in range(3)]
     return measure
 
 
-def rounds_a_second(python, options):
+def rounds_a_second(kind):
     """Of ticks over tasks."""
-    found = []
-    for _ in range(3):
-        process = cost.own_shares(python, "waiting", options.seconds)[2]
-        took = sum(m["end_us"] - m["start_us"] for m in process.metas()) / 1e6
-        found.append((process.counter("task_ticks", "read") + process.counter("task_ticks", "repeated")) / took)
-    return found
+    def measure(python, options):
+        found = []
+        for _ in range(3):
+            process = cost.own_shares(python, kind, options.seconds)[2]
+            took = sum(m["end_us"] - m["start_us"] for m in process.metas()) / 1e6
+            found.append((process.counter("task_ticks", "read") + process.counter("task_ticks", "repeated")) / took)
+        return found
+    return measure
 
 
-def missed(python, options):
+def missed(kind):
     """% of the ticks due."""
-    process = cost.own_shares(python, "waiting", options.seconds)[2]
-    return [100 * process.counter("ticks", "missed") / process.counter("ticks", "due")]
+    def measure(python, options):
+        process = cost.own_shares(python, kind, options.seconds)[2]
+        return [100 * process.counter("ticks", "missed") / process.counter("ticks", "due")]
+    return measure
 
 
 def throughput(kind, other=True):
@@ -80,7 +84,7 @@ def of_a_task(settings):
 
 def at_rest(beat):
     def measure(python, options):
-        return [tasks.share_of_core([w]) for w in tasks.run(python, WAITING, 5 * options.seconds, {}, beat, 0, tasks.REST_WINDOW)]
+        return tasks.rest_shares(python, WAITING, beat)
     return measure
 
 
@@ -104,17 +108,22 @@ GOALS = [
     Goal("exec of a program that is not Python", "ms", 0.1, starts(["/bin/true"]), "cost.py --starts 300", once=True),
     Goal("start and end of Python", "ms", 2, start_of_python, "cost.py --starts 500 --python {0}"),
     Goal("memory of its own, small service", "MiB", 4, memory, "cost.py --python {0}"),
-    Goal("CPU, busy program", "% of its CPU", 0.5, own("calls"), "cost.py --python {0}"),
+    Goal("CPU, busy program", "% of its CPU", 0.5, own("calls", times=4), "goals.py --only \"busy program\" --python {0}"),
+    Goal("... its first seconds (busy program)", "% of its CPU", 0.5, own("calls"), "goals.py --only \"busy program\" --python {0}"),
     Goal("CPU, four threads that want the GIL", "% of its CPU", 1, own("threads"), "goals.py --only GIL --python {0}"),
     Goal("... with the metric gil (GIL)", "% of its CPU", 1, own("threads", GIL), "goals.py --only GIL --python {0}"),
     Goal("CPU, exceptions half of the time", "% of its CPU", 1, own("errors"), "goals.py --only exceptions --python {0}"),
     Goal("... with the metric exc (exceptions)", "% of its CPU", 1, own("errors", EXC), "goals.py --only exceptions --python {0}"),
-    Goal("CPU, busy with 10,000 waiting tasks", "% of its CPU", 1, own("waiting"), "cost.py --python {0}"),
-    Goal("... task ticks a second", "", 10, rounds_a_second, "cost.py --python {0}", lower=True),
-    Goal("... ticks missed", "%", 0.5, missed, "cost.py --python {0}"),
+    Goal("CPU, busy beside 10,000 waiting tasks", "% of its CPU", 1, own("beside"), "goals.py --only beside --python {0}"),
+    Goal("... task ticks a second (beside)", "", 10, rounds_a_second("beside"), "goals.py --only beside --python {0}", lower=True),
+    Goal("... ticks missed (beside)", "%", 0.5, missed("beside"), "goals.py --only beside --python {0}"),
+    Goal("CPU, 100,000 tasks a second and these", "% of its CPU", 1, own("waiting"), "goals.py --only these --python {0}"),
+    Goal("... task ticks a second (these)", "", 10, rounds_a_second("waiting"), "goals.py --only these --python {0}", lower=True),
+    Goal("... ticks missed (these)", "%", 0.5, missed("waiting"), "goals.py --only these --python {0}"),
     Goal("throughput by CPU, nothing", "", BOUND, throughput("waiting", False), "cost.py --python {0}", lower=True),
     Goal("throughput by CPU, busy program", "", BOUND, throughput("calls"), "cost.py --python {0}", lower=True),
-    Goal("... with 10,000 waiting tasks", "", BOUND, throughput("waiting"), "cost.py --python {0}", lower=True),
+    Goal("... beside 10,000 waiting tasks", "", BOUND, throughput("beside"), "goals.py --only beside --python {0}", lower=True),
+    Goal("... 100,000 tasks a second and these", "", BOUND, throughput("waiting"), "goals.py --only these --python {0}", lower=True),
     Goal("a waiting task of 10,000, a tick", "ns", of_tasks, of_a_task({}), "tasks.py --tasks 10000 --python {0}"),
     Goal("... that is shown with its name", "ns", of_tasks, of_a_task({"APROF_TASK_NAMES": "1"}), "goals.py --only name --python {0}"),
     Goal("idle, 5,000 waiting tasks", "% of a core", 0.1, at_rest(0), "tasks.py --tasks 5000 --python {0}"),

@@ -31,11 +31,12 @@ import harness as h  # noqa: E402
 
 PROGRAM = os.path.join(HERE, "waiting.py")
 WARM_WINDOWS = 3
+WARM_SECONDS = 3
 BATCH = 64
 COLLECT = 10  # beats between two collections
 CHAINS = (50, 100, 200)
 CHAINED = 5000  # tasks in all
-REST_WINDOW = 5  # seconds; a window begins with a full reading
+REST_SLICES, REST_SLICE = 6, 10  # a minute of a service at rest, as everybody has it: with the end of a window, which is read anew
 WORDS = 5 + 4 * 7 + 4  # of a task, of each of its coroutines, of the iterator and the future at the end
 
 
@@ -82,9 +83,25 @@ def cost_a_task(found):
     return statistics.median(costs), min(costs), max(costs)
 
 
-def share_of_core(found):
-    took = sum(w["sampler_cpu_us"] for w in found)
-    return 100.0 * took / max(1, sum(w["end_us"] - w["start_us"] for w in found))
+def sampler_clock(pid):
+    """Seconds that the process's thread of ours has used, by the kernel's clock."""
+    for task in os.scandir("/proc/%d/task" % pid):  # of one thread and ours: none goes
+        if h.read_bytes(os.path.join(task.path, "comm")) == b"aprof\n":
+            return int(h.read_bytes(os.path.join(task.path, "schedstat")).split()[0]) / 1e9
+    raise h.Failure("no thread of ours in %d" % pid)
+
+
+def rest_shares(python, tasks, beat, slices=REST_SLICES, slice_seconds=REST_SLICE):
+    """% of a core that the sampler takes in each slice, at default settings; beat: ms, 0 for none."""
+    run = h.Run([PROGRAM, str(tasks), "%g" % (slices * slice_seconds + 3 * WARM_SECONDS), "%g" % beat], "rest", python=python)
+    time.sleep(WARM_SECONDS)
+    marks = []
+    for _ in range(slices + 1):
+        marks.append((time.monotonic(), sampler_clock(run.popen.pid)))
+        time.sleep(slice_seconds if len(marks) <= slices else 0)
+    result = run.finish(2 * slice_seconds + 30)
+    h.need(result.status == 0, "status %d: %s", result.status, h.tail(result.err))
+    return [100 * (b[1] - a[1]) / (b[0] - a[0]) for a, b in zip(marks, marks[1:])]
 
 
 def tasks_in(path):
@@ -145,7 +162,7 @@ def show_chains(python, seconds):
 
 def show_rest(python, tasks, seconds):
     for name, beat in (("share of a core, at rest", 0), ("the same, 10 Hz beat", 100)):
-        found = attempt(lambda: share_of_core(run(python, tasks, 2.5 * seconds, {}, beat, 0, REST_WINDOW)))
+        found = attempt(lambda: statistics.median(rest_shares(python, tasks, beat)))
         row(python.label, tasks, name, found if isinstance(found, str) else "%.2f %%" % found, "")
 
 
