@@ -34,6 +34,7 @@
 #include "preload/spooling.h"
 #include "sampler/births.h"
 #include "sampler/codes.h"
+#include "sampler/cpython/exceptions.h"
 #include "sampler/cpython/states.h"
 #include "sampler/labels.h"
 #include "sampler/loop.h"
@@ -205,6 +206,7 @@ static void prepare_sampler(void)
         .descriptors = spooling_descriptors,
     };
     markers_ask_for_tasks(config.task_names);
+    exceptions_ask_for_tasks(config.metrics >> METRIC_EXC & 1);
     stacked_stack_work(config.executor);
     loop_prepare(&options);
     spooling_prepare(&config);

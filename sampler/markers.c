@@ -8,16 +8,20 @@
 #include <string.h>
 
 #include "sampler/codes.h"
+#include "sampler/cpython/exceptions.h"
 #include "sampler/text.h"
 
 enum {
     SLOTS = 2048,             /* a power of two, at least twice the texts */
     OTHERS = MARKERS_MOST + 1, /* in place of a number: [task ~] */
     OF_KIND = 1024,           /* numbers of one kind begin at a multiple of it */
-    TASKS = LABELS_MOST,      /* the kind that is no label */
-    KINDS = LABELS_MOST + 1,
+    TASKS = LABELS_MOST,      /* the kinds that are no labels */
+    EXCEPTIONS,
+    KINDS,
+    TEXT_MAX = EXCEPTION_NAME_MAX, /* the longest of all kinds */
     PREFIX_MAX = 130          /* "[", a label's name and "=" */
 };
+_Static_assert((int)TEXT_MAX >= (int)TEXT_FOLDED_MAX, "all kinds have room");
 _Static_assert(SLOTS >= 2 * MARKERS_MOST, "half of the slots stay empty");
 _Static_assert(OTHERS < OF_KIND && KINDS * OF_KIND <= UINT16_MAX, "numbers are told apart");
 
@@ -26,7 +30,7 @@ struct text {
     profile_frame frame; /* 0: not yet made in this window */
     uint16_t length;
     bool kept;
-    char text[TEXT_FOLDED_MAX];
+    char text[TEXT_MAX];
 };
 
 struct table {
@@ -75,7 +79,7 @@ static marker_id number_of(uint32_t kind, const char *name, uint32_t length)
     struct table *table = &tables[kind];
     uint64_t hash = text_hash(name, length);
     uint16_t *slot = slot_of(table, hash);
-    if (length == 0 || length > TEXT_FOLDED_MAX)
+    if (length == 0 || length > TEXT_MAX)
         return 0;
     if (!*slot && table->used == MARKERS_MOST) {
         table->refused++;
@@ -94,6 +98,14 @@ static marker_id number_of(uint32_t kind, const char *name, uint32_t length)
 marker_id markers_of_task(const char *name, uint32_t length)
 {
     return number_of(TASKS, name, length);
+}
+
+marker_id markers_of_exception(const char *type, uint32_t length)
+{
+    if (length)
+        return number_of(EXCEPTIONS, type, length);
+    tables[EXCEPTIONS].refused++;
+    return EXCEPTIONS * OF_KIND + OTHERS;
 }
 
 marker_id markers_of_label(uint32_t label, const char *value, uint32_t length)
@@ -117,22 +129,18 @@ uint64_t markers_hash(marker_id number)
 
 static profile_frame make_frame(struct profile *profile, uint32_t kind, const char *value, uint32_t length)
 {
-    static const char task[] = "[task ";
-    char whole[PREFIX_MAX + TEXT_FOLDED_MAX + 1];
-    size_t used = kind == TASKS ? sizeof task - 1 : strlen(tables[kind].label) + 2;
+    char whole[PREFIX_MAX + TEXT_MAX + 1];
+    const char *name = kind == TASKS ? "task" : kind == EXCEPTIONS ? "exception" : tables[kind].label;
+    size_t used = strlen(name) + 2;
     if (used > PREFIX_MAX)
         return 0;
-    if (kind == TASKS) {
-        memcpy(whole, task, used);
-    } else {
-        whole[0] = '[';
-        memcpy(whole + 1, tables[kind].label, used - 2);
-        whole[used - 1] = '=';
-    }
+    whole[0] = '[';
+    memcpy(whole + 1, name, used - 2);
+    whole[used - 1] = kind < LABELS_MOST ? '=' : ' ';
     memcpy(whole + used, value, length);
     used += length;
     whole[used++] = ']';
-    return profile_intern(profile, whole, used, kind == TASKS ? 0 : CODE_LABEL);
+    return profile_intern(profile, whole, used, kind < LABELS_MOST ? CODE_LABEL : 0);
 }
 
 profile_frame markers_frame(struct profile *profile, marker_id number)
@@ -195,7 +203,8 @@ void markers_end_keeping(void)
 void markers_count(struct counters *counters)
 {
     for (uint32_t kind = 0; kind < KINDS; kind++) {
-        counters->limits[kind == TASKS ? LIMIT_task_names : LIMIT_labels] += tables[kind].refused;
+        enum limit limit = kind == TASKS ? LIMIT_task_names : kind == EXCEPTIONS ? LIMIT_exception_types : LIMIT_labels;
+        counters->limits[limit] += tables[kind].refused;
         tables[kind].refused = 0;
     }
 }

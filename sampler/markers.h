@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * markers: frames that are no code but a text which the application chose, [task NAME]
- * and (sampler/labels.h) [LABEL=VALUE]: each has a number, which tasks and stacks on
- * their way carry in place of the text.
+ * markers: frames that are no code but a text which the application chose, [task NAME],
+ * [exception TYPE] of a task that waits and (sampler/labels.h) [LABEL=VALUE]: each has a
+ * number, which tasks and stacks on their way carry in place of the text.
  *
  * So that such texts do not make a profile without end, a window has MARKERS_MOST
- * different ones of a kind; all others are [task ~], [LABEL=~], counted (limits:
- * task_names, labels).
+ * different ones of a kind; all others are [task ~], [exception ~], [LABEL=~], counted
+ * (limits: task_names, exception_types, labels).
  * Numbers hold from one window to the next for texts that somebody keeps; the rest are
  * forgotten, and their numbers used again.
  *
@@ -37,6 +37,8 @@ void markers_name_label(uint32_t label, const char *name);
 
 /* The number of a task's name (text_fold_end); of an empty one 0. */
 marker_id markers_of_task(const char *name, uint32_t length);
+/* ... of an exception's type (sampler/cpython/exceptions.h); of an empty one, which could not be read, that of the others. */
+marker_id markers_of_exception(const char *type, uint32_t length);
 /* ... of a label's value. */
 marker_id markers_of_label(uint32_t label, const char *value, uint32_t length);
 /* Equal for equal texts, whatever their numbers are. 0 for 0. */

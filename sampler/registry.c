@@ -7,6 +7,7 @@
 #include "sampler/cpython/asyncios.h"
 #include "sampler/cpython/awaiters.h"
 #include "sampler/cpython/coros.h"
+#include "sampler/cpython/exceptions.h"
 #include "sampler/cpython/glance.h"
 #include "sampler/cpython/states.h"
 #include "sampler/labels.h"
@@ -54,7 +55,7 @@ struct seen {
     uint32_t deaths;          /* births_future_deaths() of that before */
     uint32_t round;           /* of its last reading */
     uint32_t group;           /* in which it rests; 0: it does not */
-    marker_id name;              /* at its last reading; kept for who asks for names */
+    marker_id name, exception;   /* at its last reading; kept for who asks for them */
     uint8_t asyncio;
 };
 
@@ -651,7 +652,24 @@ struct reading {
     uint64_t hash, shape;
     uint32_t links;
     uintptr_t innermost; /* qualified name of the innermost function */
+    uintptr_t handler;   /* the innermost coroutine that handles an exception; 0: none, or it is not asked for */
+    marker_id exception; /* ... which */
 };
+
+/* False: torn. Of one that runs its thread says it. */
+static bool note_handled(const struct registry *registry, struct reading *reading, const struct coro *coro)
+{
+    uintptr_t type;
+    if (!exceptions_tasks_asked || coro->state == CORO_EXECUTING)
+        return true;
+    if (!exceptions_type_of_generator(registry->target, coro->address, &type))
+        return false;
+    if (type) {
+        reading->hash = mix(reading->hash, type);
+        reading->handler = coro->address;
+    }
+    return true;
+}
 
 static bool read_once(struct registry *registry, const struct registered *task, struct reading *reading, bool keep)
 {
@@ -669,6 +687,8 @@ static bool read_once(struct registry *registry, const struct registered *task, 
         reading->shape = mix_place(reading->shape, &coro);
         reading->links++;
         reading->innermost = coro.code.qualname;
+        if (!note_handled(registry, reading, &coro))
+            walk.end = COROS_TORN;
         if (keep && !add_link(registry, &coro))
             walk.end = COROS_LIMIT;
     }
@@ -853,6 +873,15 @@ static uint64_t glance_at(const struct registry *registry, const struct register
     return glance.hash;
 }
 
+/* While it is sure that the type lives: before it is proven that the task has not gone on. */
+static void name_exception(const struct registry *registry, struct reading *reading)
+{
+    char name[EXCEPTION_NAME_MAX];
+    uint32_t length = 0;
+    if (reading->handler && exceptions_of_generator(registry->target, reading->handler, name, &length) != EXCEPTIONS_NONE)
+        reading->exception = markers_of_exception(name, length);
+}
+
 /* Reads it so that the parts belong together: between two equal glances, or twice
  * where it cannot be glanced at. False: it changed meanwhile, or has left. */
 static bool read_whole(struct registry *registry, struct registered *task, struct reading *reading, uint64_t glance)
@@ -864,6 +893,7 @@ static bool read_whole(struct registry *registry, struct registered *task, struc
             leave(registry, task, reading->future.coro != 0);
             return false;
         }
+        name_exception(registry, reading);
         uint64_t after = glance ? glance_at(registry, task) : 0;
         if (glance ? after == glance : read_once(registry, task, &again, false) && are_equal(reading, &again)) {
             task->glance = glance;
@@ -927,6 +957,11 @@ marker_id registry_name(const struct registry *registry, const struct registered
     return markers_tasks_asked ? registry->seen[task - registry->tasks].name : 0;
 }
 
+marker_id registry_exception(const struct registry *registry, const struct registered *task)
+{
+    return exceptions_tasks_asked ? registry->seen[task - registry->tasks].exception : 0;
+}
+
 const marker_id *registry_labels(const struct registry *registry, const struct registered *task)
 {
     return labels_asked ? registry->labelled[task - registry->tasks].label : NULL;
@@ -936,6 +971,8 @@ void registry_keep_names(const struct registry *registry)
 {
     for (uint32_t i = 0; markers_tasks_asked && i < registry->count; i++)
         markers_keep(registry->seen[i].name);
+    for (uint32_t i = 0; exceptions_tasks_asked && i < registry->count; i++)
+        markers_keep(registry->seen[i].exception);
     for (uint32_t i = 0; i < registry->count; i++)
         for (uint32_t j = 0; j < labels_asked; j++)
             markers_keep(registry->labelled[i].label[j]);
@@ -1003,6 +1040,15 @@ static bool is_shown_otherwise(const struct registry *registry, uint32_t index)
                           (labels_asked && memcmp(&shown.labelled, &registry->labelled[index], sizeof shown.labelled) != 0));
 }
 
+/* Tasks that handle another one stand on other frames, in `exc`. */
+static void take_exception(struct registry *registry, uint32_t index, struct reading *reading)
+{
+    if (!exceptions_tasks_asked)
+        return;
+    registry->seen[index].exception = reading->exception;
+    reading->shape = mix(reading->shape, markers_hash(reading->exception));
+}
+
 static void read_anew(struct registry *registry, uint32_t index, uint64_t glance)
 {
     struct registered *task = &registry->tasks[index];
@@ -1021,6 +1067,7 @@ static void read_anew(struct registry *registry, uint32_t index, uint64_t glance
         return;
     }
     bool whole = take_shown(registry, index, &reading);
+    take_exception(registry, index, &reading);
     const struct asyncio *asyncio = asyncios_at(task->asyncio);
     task->links = (uint16_t)(registry->links - task->first_link);
     note_coro(registry, index, reading.future.coro);

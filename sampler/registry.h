@@ -109,8 +109,8 @@ struct registered {
 
     uintptr_t coro;        /* 0 until it was read */
     uintptr_t waiter;
-    uint64_t hash;         /* over the chain: coroutines and places */
-    uint64_t shape;        /* the same without the coroutines, with its name and labels if these are asked for: equal for equal stacks */
+    uint64_t hash;         /* over the chain: coroutines and places, and types of what they handle if that is asked for */
+    uint64_t shape;        /* the same without the coroutines, with its name, labels and exception if these are asked for: equal for equal stacks */
     uint64_t order;        /* of becoming known */
     uint64_t born;         /* birth.number + 1; 0: its birth was not seen */
     maker_id *makers;      /* of its creator, innermost first */
@@ -148,7 +148,9 @@ void registry_read_some(struct registry *registry, uint32_t first, uint32_t unti
 marker_id registry_name(const struct registry *registry, const struct registered *task);
 /* What its context said when it was read: LABELS_MOST numbers; NULL: labels are not asked for. */
 const marker_id *registry_labels(const struct registry *registry, const struct registered *task);
-/* The names and labels of all (markers_keep). */
+/* The exception that it handled when it was read, while it waited or was ready; 0: none, or it is not asked for. */
+marker_id registry_exception(const struct registry *registry, const struct registered *task);
+/* The names, labels and exceptions of all (markers_keep). */
 void registry_keep_names(const struct registry *registry);
 /* Has the links of a task that was read in memory. False: it has changed since. */
 bool registry_need_links(struct registry *registry, uint32_t index);

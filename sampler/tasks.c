@@ -10,6 +10,7 @@
 #include "sampler/cpython/asyncios.h"
 #include "sampler/cpython/awaiters.h"
 #include "sampler/cpython/contexts.h"
+#include "sampler/cpython/exceptions.h"
 #include "sampler/labels.h"
 #include "sampler/lineage.h"
 #include "sampler/registry.h"
@@ -55,6 +56,11 @@ struct interpreter { /* one that threads were seen in */
     uint64_t changed_ns, looked_ns; /* when a part of it was new; when parts were last looked for */
 };
 
+/* Where time is added: in `task`, and in `exc`; PROFILE_ROOT: not there. */
+struct where {
+    profile_stack stack, handles;
+};
+
 /* The stack of all tasks whose chains are alike, on the same base. */
 struct shape {
     uint64_t shape;
@@ -93,12 +99,12 @@ struct tasks {
     profile_frame *tail;     /* scratch: frames of a stack that is cut */
     /* What the last tick added, to be added again while no thread has run since before it. */
     struct {
-        profile_stack stack;
+        struct where where;
         uint64_t shares;     /* of LINEAGE_ALL */
     } *still;
     uint32_t stills, still_room;
     uint32_t leaves;
-    profile_stack run_stack; /* neighbours are often alike: what was added to this one last, */
+    struct where run_where;  /* neighbours are often alike: what was added there last, */
     uint64_t run_ns;         /* and is still to be passed on */
     struct shape shape[SHAPES];
     uint64_t clocks, threads; /* sum of the threads' CPU clocks at the last full tick, and how many there were */
@@ -275,13 +281,28 @@ static uint64_t take_ns(const struct tasks *tasks, struct registered *task, uint
     return now > since ? now - since : 0;
 }
 
+/* Where the time of a leaf is added that stands so. */
+static struct where where_of(const struct tasks *tasks, const struct registered *task, profile_stack stack)
+{
+    marker_id exception = registry_exception(tasks->registry, task);
+    return (struct where){stack, exception ? stacks_push_name(tasks->stacks, stack, exception) : PROFILE_ROOT};
+}
+
+static void add_to_profile(const struct tasks *tasks, struct where where, uint64_t ns)
+{
+    if (where.stack != PROFILE_ROOT && tasks->options.metric)
+        profile_add(tasks->stacks->profile, where.stack, METRIC_TASK, ns);
+    if (where.handles != PROFILE_ROOT)
+        profile_add(tasks->stacks->profile, where.handles, METRIC_EXC, ns);
+}
+
 /* It has ended, or went on, and carries time that no reading took. */
 static void add_carried(struct tasks *tasks, struct registered *task)
 {
     if (!task->read_ns || task->kept_stack == PROFILE_ROOT)
         return;
     uint64_t ns = take_ns(tasks, task, tasks->last_ns);
-    profile_add(tasks->stacks->profile, task->kept_stack, METRIC_TASK, ns);
+    add_to_profile(tasks, where_of(tasks, task, task->kept_stack), ns);
     tasks->orphans++;
 }
 
@@ -293,13 +314,18 @@ static bool is_done(const struct tasks *tasks, uintptr_t task, int asyncio)
     return of && asyncio_state(tasks->options.target, of, task, &state) && state != FUTURE_PENDING;
 }
 
+static bool reads_tasks(const struct tasks *tasks)
+{
+    return tasks->options.metric || exceptions_tasks_asked;
+}
+
 /* Most tasks of a busy service have come and gone between two ticks: they are not made known
  * first, to be read and forgotten at a time many times that. */
 static void take_births(struct tasks *tasks)
 {
     struct birth birth;
     while (births_next(&birth)) {
-        int asyncio = tasks->options.metric ? asyncio_of(tasks, birth.task) : -1; /* else nobody would read them, and see them end */
+        int asyncio = reads_tasks(tasks) ? asyncio_of(tasks, birth.task) : -1; /* else nobody would read them, and see them end */
         uint32_t before = registry_find(tasks->registry, birth.task);
         if (before != NO_TASK)
             add_carried(tasks, registry_at(tasks->registry, before));
@@ -568,12 +594,17 @@ static bool grow_still(struct tasks *tasks)
            mem_grow((void **)&tasks->still, &tasks->still_room, tasks->stills + 1, FIRST_STILLS, sizeof *tasks->still);
 }
 
-static void note_still(struct tasks *tasks, profile_stack stack, uint64_t shares)
+static bool is_same_place(struct where a, struct where b)
 {
-    if (tasks->stills && tasks->still[tasks->stills - 1].stack == stack)
+    return a.stack == b.stack && a.handles == b.handles;
+}
+
+static void note_still(struct tasks *tasks, struct where where, uint64_t shares)
+{
+    if (tasks->stills && is_same_place(tasks->still[tasks->stills - 1].where, where))
         tasks->still[tasks->stills - 1].shares += shares;
     else if (tasks->stills < tasks->still_room || grow_still(tasks)) {
-        tasks->still[tasks->stills].stack = stack;
+        tasks->still[tasks->stills].where = where;
         tasks->still[tasks->stills++].shares = shares;
     } else
         tasks->repeatable = tasks->before_known = false;
@@ -582,17 +613,17 @@ static void note_still(struct tasks *tasks, profile_stack stack, uint64_t shares
 static void end_run(struct tasks *tasks)
 {
     if (tasks->run_ns)
-        profile_add(tasks->stacks->profile, tasks->run_stack, METRIC_TASK, tasks->run_ns);
+        add_to_profile(tasks, tasks->run_where, tasks->run_ns);
     tasks->run_ns = 0;
 }
 
-static void add_time(struct tasks *tasks, profile_stack stack, uint64_t ns, uint64_t shares)
+static void add_time(struct tasks *tasks, struct where where, uint64_t ns, uint64_t shares)
 {
-    if (stack != tasks->run_stack)
+    if (!is_same_place(where, tasks->run_where))
         end_run(tasks);
-    tasks->run_stack = stack;
+    tasks->run_where = where;
     tasks->run_ns += (uint64_t)((__uint128_t)ns * shares / LINEAGE_ALL);
-    note_still(tasks, stack, shares);
+    note_still(tasks, where, shares);
 }
 
 static void carry(struct tasks *tasks, struct registered *task)
@@ -630,7 +661,7 @@ static void add_stacks(struct tasks *tasks, struct registered *task, const struc
     for (uint32_t i = 0; i < count; i++) {
         task->kept_base = bases[i].stack;
         task->kept_stack = stack_of(tasks, task, bases[i].stack);
-        add_time(tasks, task->kept_stack, ns, bases[i].share);
+        add_time(tasks, where_of(tasks, task, task->kept_stack), ns, bases[i].share);
     }
 }
 
@@ -641,7 +672,7 @@ static bool add_leaf(struct tasks *tasks, uint32_t index, struct window *window,
     uint32_t count = lineage_of(tasks->lineage, index, &bases);
     struct registered *task = registry_at(tasks->registry, index);
     if (count == 1 && keep_stack(tasks, task, bases))
-        add_time(tasks, task->kept_stack, take_ns(tasks, task, now), bases[0].share);
+        add_time(tasks, where_of(tasks, task, task->kept_stack), take_ns(tasks, task, now), bases[0].share);
     else if (are_known(tasks, task, bases, count) || registry_need_links(tasks->registry, index))
         add_stacks(tasks, task, bases, count, take_ns(tasks, task, now));
     else
@@ -689,6 +720,50 @@ static void add_or_carry(struct tasks *tasks, uint32_t index, struct window *win
 static bool is_leaf(const struct tasks *tasks, const struct registered *task)
 {
     return (task->status == TASK_WAITING || task->status == TASK_READY) && !registry_awaits_task(tasks->registry, task);
+}
+
+/* --- one that is no leaf, and handles an exception --- */
+
+static void add_handled(struct tasks *tasks, const struct registered *task, profile_stack stack, uint64_t ns, uint64_t share)
+{
+    add_time(tasks, (struct where){PROFILE_ROOT, where_of(tasks, task, stack).handles}, ns, share);
+}
+
+/* False: it has changed since it was read. */
+static bool add_handler(struct tasks *tasks, uint32_t index, profile_stack driver, uint64_t ns)
+{
+    const struct base *bases;
+    uint32_t count = lineage_of(tasks->lineage, index, &bases);
+    const struct registered *task = registry_at(tasks->registry, index);
+    bool proven = count && lineage_is_proven(tasks->lineage, index);
+    if (lineage_has_moved(tasks->lineage, index) ||
+        !((proven && are_known(tasks, task, bases, count)) || registry_need_links(tasks->registry, index)))
+        return false;
+    for (uint32_t i = 0; i < count && proven; i++)
+        add_handled(tasks, task, stack_of(tasks, task, bases[i].stack), ns, bases[i].share);
+    if (!proven) {
+        add_handled(tasks, task, make_stack(tasks, task, driver), ns, LINEAGE_ALL);
+        tasks->orphans++;
+    }
+    return true;
+}
+
+/* The tasks that it waits for have its time, but not in `exc`: they handle nothing, or something else. It is not taken here. */
+static void add_awaiting_handler(struct tasks *tasks, uint32_t index, struct window *window, uint64_t now)
+{
+    const struct registered *task = registry_at(tasks->registry, index);
+    const struct running_loop *loop = loop_of(tasks, task->loop);
+    if (!loop || loop->driver == PROFILE_ROOT)
+        return;
+    uint64_t since = task->read_ns ? task->read_ns : tasks->last_ns;
+    if (!add_handler(tasks, index, loop->driver, now > since ? now - since : 0))
+        window->counters.dropped[DROP_torn]++;
+}
+
+static bool is_awaiting_handler(const struct tasks *tasks, const struct registered *task)
+{
+    return registry_exception(tasks->registry, task) && registry_awaits_task(tasks->registry, task) &&
+           (task->status == TASK_WAITING || task->status == TASK_READY);
 }
 
 /* --- groups at rest --- */
@@ -789,7 +864,8 @@ static void add_rest(struct tasks *tasks, uint32_t group, struct window *window,
             return;
     uint32_t resting = registry_resting(tasks->registry, group);
     for (uint32_t i = 0; i < count && stand_on(tasks, group, bases[i].stack); i++)
-        add_time(tasks, rest->kept_stack, ns, (uint64_t)bases[i].share * resting);
+        add_time(tasks, where_of(tasks, registry_at(tasks->registry, registry_first_at_rest(tasks->registry, group)), rest->kept_stack), ns,
+                 (uint64_t)bases[i].share * resting);
     window->counters.samples += resting;
     tasks->leaves += resting;
     if (lineage_lacks_creator(tasks->lineage, rest->placed))
@@ -868,7 +944,7 @@ static void add_circles(struct tasks *tasks, uint64_t now)
         uint64_t ns = take_ns(tasks, oldest, now);
         uint32_t count = lineage_whole(tasks->lineage, last, &bases);
         for (uint32_t j = 0; j < count; j++)
-            add_time(tasks, bases[j].stack, ns, bases[j].share);
+            add_time(tasks, (struct where){bases[j].stack, PROFILE_ROOT}, ns, bases[j].share);
     }
 }
 
@@ -940,6 +1016,8 @@ static void add_all_time(struct tasks *tasks, struct window *window, uint64_t no
         bool leaf = is_leaf(tasks, task);
         if (task->status != TASK_GONE && task->status != TASK_RUNNING)
             count_in(tasks, task->loop, 1, leaf && task->status == TASK_READY);
+        if (is_awaiting_handler(tasks, task))
+            add_awaiting_handler(tasks, index, window, now);
         if (leaf) {
             add_or_carry(tasks, index, window, now);
         } else if (task->status == TASK_TORN) {
@@ -962,7 +1040,7 @@ static void add_all_time(struct tasks *tasks, struct window *window, uint64_t no
 
 static bool is_recording(const struct tasks *tasks)
 {
-    return tasks->options.metric && asyncios_any();
+    return reads_tasks(tasks) && asyncios_any();
 }
 
 /* Whether no thread has run since before the last full tick began. */
@@ -982,7 +1060,7 @@ static void go_on(struct tasks *tasks, uint64_t until)
 {
     uint64_t ns = until > tasks->last_ns ? until - tasks->last_ns : 0;
     for (uint32_t i = 0; i < tasks->stills; i++)
-        profile_add(tasks->stacks->profile, tasks->still[i].stack, METRIC_TASK, (uint64_t)((__uint128_t)ns * tasks->still[i].shares / LINEAGE_ALL));
+        add_to_profile(tasks, tasks->still[i].where, (uint64_t)((__uint128_t)ns * tasks->still[i].shares / LINEAGE_ALL));
     tasks->last_ns = until;
 }
 
@@ -1234,8 +1312,8 @@ static void dump_round(struct tasks *tasks, const struct tasks_thread *threads, 
 void tasks_dump(struct tasks *tasks, const struct tasks_thread *threads, uint32_t count, struct stacks *stacks, struct dump *dump,
                 uint64_t now)
 {
-    dump->tasks_known = tasks->options.metric;
-    if (!tasks->options.metric || !asyncios_any())
+    dump->tasks_known = reads_tasks(tasks);
+    if (!is_recording(tasks))
         return;
     tasks->stacks = stacks;
     tasks->seconds = 0;
@@ -1266,7 +1344,7 @@ static profile_stack choose(struct tasks *tasks, const struct base *bases, uint3
 profile_stack tasks_base(struct tasks *tasks, uintptr_t address, uint64_t births)
 {
     const struct base *bases;
-    if (!tasks->options.creators || !tasks->options.metric)
+    if (!tasks->options.creators || !reads_tasks(tasks))
         return PROFILE_ROOT;
     take_births(tasks);
     uint32_t index = registry_find(tasks->registry, address);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * tasks: the tick over all asyncio tasks, for the metric `task`.
+ * tasks: the tick over all asyncio tasks, for the metrics `task` and `exc`.
  *
  * Every pending task that neither runs nor waits for another task is a leaf. Of the
  * time between two ticks each leaf of the first gets half, on the stacked stack that
@@ -13,6 +13,10 @@
  *
  * A running task is not ticked here: its time is its thread's (profile_twin), in
  * the stack that its thread was seen in.
+ *
+ * Where it is asked for (exceptions_ask_for_tasks), each task that is suspended while it
+ * handles an exception has its time in `exc` as well, on the same stack with that on it;
+ * also one that waits for other tasks, which is no leaf: it is the one that handles it.
  *
  * Only tasks whose loop runs in a thread are shown: nothing wakes the others.
  *
@@ -32,7 +36,7 @@ struct tasks_options {
     const struct py_target *target;
     uint32_t depth;    /* frames kept of one stack */
     bool creators;     /* the making of tasks is hooked */
-    bool metric;       /* `task` is recorded */
+    bool metric;       /* `task` is recorded; `exc` where exceptions_ask_for_tasks says so. Neither: no tasks are read */
     bool clock_precise; /* thread CPU clocks prove that a thread stood still */
     /* Has the making of tasks of this type hooked, by a thread that holds the GIL of its interpreter; soon, if at all. */
     void (*hook)(uintptr_t task_type, uintptr_t interp);

@@ -68,16 +68,24 @@ static uint32_t type_name(const struct py_target *target, uintptr_t type, uint64
 /* --- items --- */
 
 /* None where the item holds none (3.11, 3.12). */
+static enum exceptions_found type_of(const struct py_target *target, uintptr_t value, uintptr_t *type, uint64_t *flags)
+{
+    if (!value)
+        return EXCEPTIONS_NONE;
+    if (!objects_word(value, target->layout.object_type, type) || !objects_word(*type, target->layout.type_flags, flags))
+        return EXCEPTIONS_TORN;
+    if (*flags & FLAG_EXCEPTION_SUBCLASS)
+        return EXCEPTIONS_ONE;
+    return containers_type_is_named(target, *type, "NoneType") ? EXCEPTIONS_NONE : EXCEPTIONS_TORN;
+}
+
 static enum exceptions_found look_at(const struct py_target *target, uintptr_t value, char name[EXCEPTION_NAME_MAX], uint32_t *length)
 {
     uintptr_t type;
     uint64_t flags;
-    if (!value)
-        return EXCEPTIONS_NONE;
-    if (!objects_word(value, target->layout.object_type, &type) || !objects_word(type, target->layout.type_flags, &flags))
-        return EXCEPTIONS_TORN;
-    if (!(flags & FLAG_EXCEPTION_SUBCLASS))
-        return containers_type_is_named(target, type, "NoneType") ? EXCEPTIONS_NONE : EXCEPTIONS_TORN;
+    enum exceptions_found found = type_of(target, value, &type, &flags);
+    if (found != EXCEPTIONS_ONE)
+        return found;
     *length = type_name(target, type, flags, name);
     return *length ? EXCEPTIONS_ONE : EXCEPTIONS_TORN;
 }
@@ -98,6 +106,27 @@ enum exceptions_found exceptions_of_thread(const struct py_target *target, uintp
             return EXCEPTIONS_TORN;
     }
     return item ? EXCEPTIONS_TORN : EXCEPTIONS_NONE;
+}
+
+/* --- of tasks --- */
+
+bool exceptions_tasks_asked;
+
+void exceptions_ask_for_tasks(bool asked)
+{
+    exceptions_tasks_asked = asked;
+}
+
+bool exceptions_type_of_generator(const struct py_target *target, uintptr_t generator, uintptr_t *type)
+{
+    uintptr_t value;
+    uint64_t flags;
+    if (!objects_word(generator, target->layout.gen_exc_state + target->layout.exc_value, &value))
+        return false;
+    enum exceptions_found found = type_of(target, value, type, &flags);
+    if (found != EXCEPTIONS_ONE)
+        *type = 0;
+    return found != EXCEPTIONS_TORN;
 }
 
 enum exceptions_found exceptions_of_generator(const struct py_target *target, uintptr_t generator, char name[EXCEPTION_NAME_MAX], uint32_t *length)

@@ -7,7 +7,9 @@
  *
  * A thread's list of items has one for its plain code and one for each generator
  * or coroutine that runs; the first that holds an exception is the one. One that
- * is suspended keeps its own (exceptions_of_generator).
+ * is suspended keeps its own: of a task that waits, the innermost coroutine of its
+ * chain that holds one is that which sys.exception() would name if it ran, but for
+ * what the code handles that runs its loop.
  *
  * Runs in: [handler] on the thread itself, [sampler] on threads that stand still.
  * No allocation, bounded. Sources of the facts: Include/cpython/pystate.h
@@ -36,7 +38,14 @@ enum exceptions_found {
 /* EXCEPTIONS_ONE: *length bytes of name. */
 enum exceptions_found exceptions_of_thread(const struct py_target *target, uintptr_t tstate, char name[EXCEPTION_NAME_MAX], uint32_t *length);
 
-/* Of a generator or coroutine alone. */
+/* [loader] Whether it is asked what tasks handle that wait; anybody may read it from then on. */
+void exceptions_ask_for_tasks(bool asked);
+extern bool exceptions_tasks_asked;
+
+/* The type of what a generator or coroutine that does not run handles; 0: nothing. False: torn. One word where
+ * it never handled anything. */
+bool exceptions_type_of_generator(const struct py_target *target, uintptr_t generator, uintptr_t *type);
+/* ... with its name. */
 enum exceptions_found exceptions_of_generator(const struct py_target *target, uintptr_t generator, char name[EXCEPTION_NAME_MAX], uint32_t *length);
 
 #endif

@@ -6,20 +6,21 @@
 #include "sampler/cpython/glance.h"
 
 #include "hooks/guard.h"
+#include "sampler/cpython/exceptions.h"
 
 #define ADDRESS_LOWEST 4096u
 #define TAG_BITS 7u /* of a pointer on the value stack (3.14+) */
 enum { LINKS_MOST = 16384 };
 
-enum word { OBJECT, TYPE, STATE, CALLBACK0, CALLBACKS, WAITER, CORO, INSTR, TOP, CODE, VERSION, LINE, NEXT, WORDS };
+enum word { OBJECT, TYPE, STATE, CALLBACK0, CALLBACKS, WAITER, CORO, INSTR, TOP, HANDLED, CODE, VERSION, LINE, NEXT, WORDS };
 
 /* Where the words are that prove a stack. */
 struct plan {
     const struct layout *layout;
     uint64_t coro_type;
     bool top_is_count;  /* of words behind frame_localsplus; else an address */
-    struct guard_place task[6], coro[5], place[3], future[2];
-    uint32_t places;
+    struct guard_place task[6], coro[6], place[3], future[2];
+    uint32_t coros, places;
     int32_t fetched[4]; /* of a coroutine */
 };
 
@@ -68,6 +69,8 @@ static void make_plan(struct plan *plan, const struct py_target *target)
     plan->coro[2] = around(frame + layout->frame_executable, OBJECT, CODE);
     plan->coro[3] = around(frame + layout->frame_instr, OBJECT, INSTR);
     plan->coro[4] = around(frame + layout->frame_stacktop, OBJECT, TOP);
+    plan->coro[5] = around(layout->gen_exc_state + layout->exc_value, OBJECT, HANDLED);
+    plan->coros = exceptions_tasks_asked ? 6 : 5;
     plan->future[0] = around(layout->object_type, WAITER, TYPE);
     plan->future[1] = around(layout->future_state, WAITER, STATE);
     plan_places(plan);
@@ -180,11 +183,24 @@ static bool read_places(const struct plan *plan, uint64_t *words, bool suspended
     return !suspended || words[NEXT];
 }
 
+/* The type of the exception, not its address, which may be another's by the next look. */
+static bool mix_handled(const struct plan *plan, struct glance *glance, uint64_t handled)
+{
+    uint64_t type = 0;
+    if (handled < ADDRESS_LOWEST)
+        return !handled;
+    if (!guard_word((uintptr_t)handled + (uintptr_t)plan->layout->object_type, &type))
+        return false;
+    glance->hash = mix(glance->hash, type, 0, 0, 0, 0);
+    return true;
+}
+
 static void step_coroutine(const struct plan *plan, struct glance *glance, uint64_t *words)
 {
     int8_t state = (int8_t)part(words[STATE], plan->layout->gen_state, 1);
     bool suspended = is_suspended(plan->layout, state);
-    if ((!suspended && state != plan->layout->gen_created) || !read_places(plan, words, suspended)) {
+    if ((!suspended && state != plan->layout->gen_created) || !read_places(plan, words, suspended) ||
+        !mix_handled(plan, glance, words[HANDLED])) {
         give_up(glance);
         return;
     }
@@ -214,7 +230,8 @@ static void step(const struct plan *plan, struct glance *glance)
 {
     uint64_t words[WORDS];
     words[OBJECT] = glance->at;
-    uint32_t read = glance->at < ADDRESS_LOWEST ? 0 : guard_gather_if(words, plan->coro, 5, plan->coro_type);
+    words[HANDLED] = 0;
+    uint32_t read = glance->at < ADDRESS_LOWEST ? 0 : guard_gather_if(words, plan->coro, plan->coros, plan->coro_type);
     if (read == 0 || glance->links++ == LINKS_MOST)
         give_up(glance);
     else if (read == 1)

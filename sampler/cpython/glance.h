@@ -4,7 +4,8 @@
  *
  * A glance is a hash over the words that a task's stack is made of: its state,
  * callbacks, what it waits for and whether that is pending; of each coroutine the
- * object, its state, code and version, instruction, and what it awaits. Equal
+ * object, its state, code and version, instruction, and what it awaits; where that
+ * is asked for (exceptions_ask_for_tasks), also the type of what it handles. Equal
  * glances are equal stacks: there is nothing else in a stack. It costs about a
  * third of reading the chain, and the tasks of a batch are read side by side, so
  * that their memory is fetched at once.

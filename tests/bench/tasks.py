@@ -143,7 +143,8 @@ def attempt(function, *args):
 
 
 def show_reading(python, tasks, seconds, word_ns):
-    rows = (("libaprof, memory in use", {}, COLLECT), ("the same, at rest", {}, 0), ("libaprof, syscall", {"APROF_READER": "syscall"}, 0))
+    rows = (("libaprof, memory in use", {}, COLLECT), ("the same, with exc", {"APROF_METRICS": "cpu,wall,task,exc"}, COLLECT),
+            ("the same, at rest", {}, 0), ("libaprof, syscall", {"APROF_READER": "syscall"}, 0))
     for name, settings, collect in rows:
         found = attempt(lambda s=settings, c=collect: cost_a_task(run(python, tasks, seconds, s, 5, c)))
         if isinstance(found, str):

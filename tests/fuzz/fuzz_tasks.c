@@ -9,6 +9,7 @@
 #include "hooks/mem.h"
 #include "sampler/cpython/awaiters.h"
 #include "sampler/cpython/coros.h"
+#include "sampler/cpython/exceptions.h"
 #include "sampler/stacked.h"
 #include "sampler/tasks.h"
 #include "tests/fuzz/fuzz.h"
@@ -387,6 +388,7 @@ static void ask(struct scene *scene, const uint8_t *head)
     struct tasks_options options = {.target = &scene->world.target, .depth = depth, .metric = true, .clock_precise = true, .creators = head[1] & 1, .hook = hook};
     started = started || codes_start() == 0;
     log_set_level(LOG_QUIET);
+    exceptions_ask_for_tasks(head[0] / VERSIONS & 1);
     put_births(head[1]);
     reset_coros();
     reset_awaiters();

@@ -21,6 +21,7 @@
 
 #include "hooks/mem.h"
 #include "sampler/codes.h"
+#include "sampler/cpython/exceptions.h"
 #include "sampler/cpython/states.h"
 #include "sampler/stacks.h"
 #include "sampler/tasks.h"
@@ -276,6 +277,7 @@ static bool start(void)
         return true;
     if (codes_start())
         return false;
+    exceptions_ask_for_tasks(true);
     profile = profile_new();
     copy = stacks_new_copy(DEPTH);
     tasks = tasks_new(&options, now);

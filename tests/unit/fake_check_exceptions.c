@@ -175,6 +175,24 @@ START_TEST(of_one_generator)
 }
 END_TEST
 
+START_TEST(the_type_of_one_generator)
+{
+    uintptr_t type = 1;
+    begin(_i);
+    struct fake generator = fake_new(ITEM_AT(3), 256);
+    fake_put_word(&generator, target.layout.gen_exc_state + target.layout.exc_value, of_static_type(0, "OSError"));
+    fake_place(&generator);
+    ck_assert(exceptions_type_of_generator(&target, ITEM_AT(3), &type));
+    ck_assert_uint_eq(type, TYPE_AT(0));
+    fake_put_word(&generator, target.layout.gen_exc_state + target.layout.exc_value, nothing());
+    ck_assert(exceptions_type_of_generator(&target, ITEM_AT(3), &type));
+    ck_assert_uint_eq(type, 0);
+    fake_put_word(&generator, target.layout.gen_exc_state + target.layout.exc_value, object(1, OTHER_TYPE_AT));
+    ck_assert(!exceptions_type_of_generator(&target, ITEM_AT(3), &type));
+    ck_assert(!exceptions_type_of_generator(&target, 0, &type));
+}
+END_TEST
+
 Suite *suite_exceptions(void)
 {
     Suite *suite = suite_create("exceptions");
@@ -185,6 +203,7 @@ Suite *suite_exceptions(void)
     tcase_add_loop_test(each, long_names_are_cut_and_stay_apart, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(each, what_is_no_list, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(each, of_one_generator, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(each, the_type_of_one_generator, FIRST_MINOR, AFTER_LAST_MINOR);
     suite_add_tcase(suite, each);
     return suite;
 }

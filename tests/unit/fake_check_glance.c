@@ -3,6 +3,7 @@
  * and 0 for what it cannot tell. */
 #include "sampler/cpython/glance.h"
 
+#include "sampler/cpython/exceptions.h"
 #include "tests/unit/fake_asyncio.h"
 
 #define LEVELS 3
@@ -223,6 +224,41 @@ START_TEST(its_state_counts)
 }
 END_TEST
 
+/* Where that is asked for: the type, not the object. */
+START_TEST(what_is_handled_counts)
+{
+    start(_i, 1);
+    const struct layout *layout = &world.target.layout;
+    int32_t value = layout->gen_exc_state + layout->exc_value;
+    uint64_t first = glance_of(0);
+    for (int i = 0; i < 3; i++) { /* the last one is of the first one's type */
+        struct fake exception = fake_new(0x32000000u + 0x10000u * (unsigned)i, 32);
+        fake_put_word(&exception, layout->object_type, 0x33000000u + 8 * (unsigned)(i % 2));
+        fake_place(&exception);
+    }
+    fake_world_word(&world, fake_coro_at(0, 1), value, 0x32000000u);
+    ck_assert_uint_eq(glance_of(0), first);
+    exceptions_ask_for_tasks(true);
+    fake_world_word(&world, fake_coro_at(0, 1), value, 0);
+    ck_assert_uint_eq(glance_of(0), first);
+    for (int level = 0; level < LEVELS; level++) {
+        must_differ(fake_coro_at(0, level), value, 0x32000000u);
+        must_differ(fake_coro_at(0, level), value, 0x32010000u);
+        fake_world_word(&world, fake_coro_at(0, level), value, 0x32000000u);
+        first = glance_of(0);
+        must_differ(fake_coro_at(0, level), value, 0x32010000u);
+        fake_world_word(&world, fake_coro_at(0, level), value, 0x32020000u);
+        ck_assert_uint_eq(glance_of(0), first);
+        fake_world_word(&world, fake_coro_at(0, level), value, 0x666);
+        ck_assert_uint_eq(glance_of(0), 0);
+        fake_world_word(&world, fake_coro_at(0, level), value, 0x777000);
+        ck_assert_uint_eq(glance_of(0), 0);
+        fake_world_word(&world, fake_coro_at(0, level), value, 0);
+    }
+    stop();
+}
+END_TEST
+
 START_TEST(what_is_awaited_counts)
 {
     start(_i, 2);
@@ -383,6 +419,7 @@ Suite *suite_glance(void)
     tcase_add_loop_test(tests, what_is_gone_waits_no_more, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(tests, every_word_of_a_coroutine_counts, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(tests, its_state_counts, FIRST_MINOR, AFTER_LAST_MINOR);
+    tcase_add_loop_test(tests, what_is_handled_counts, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(tests, what_is_awaited_counts, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(tests, whom_it_waits_for_and_who_waits_for_it_count, FIRST_MINOR, AFTER_LAST_MINOR);
     tcase_add_loop_test(tests, whether_the_future_is_pending_counts, FIRST_MINOR, AFTER_LAST_MINOR);
