@@ -26,13 +26,14 @@ enum drop_reason {
  * ticks that did not look at all of them; tick_deadline: those of them that ran out of time.
  * dump_refused: requests for a dump that nobody may make, or that could not be answered.
  * exceptions: samples of which it could not be read whether they handle one.
+ * collections: samples while a garbage collection was under way of which it could not be told whether it was theirs.
  * thread_names: threads that are [thread ~] because a window has too many different names;
  * task_names, labels: how often a task was found to be [task ~], a value [LABEL=~] for it;
  * exception_types: to wait in [exception ~], for it or because the type's name could not be read. */
 #define LIMITS(X) \
     X(depth) X(memory) X(spool) X(spool_full) X(spool_refused) X(spool_error) X(spool_lost) X(threads) X(interpreters) X(loops) \
     X(timers) X(names) X(records) X(signals_blocked) X(alternate_stack) X(tick_deadline) X(dump_refused) X(thread_names) X(task_names) \
-    X(labels) X(exceptions) X(exception_types)
+    X(labels) X(exceptions) X(exception_types) X(collections)
 
 enum limit {
 #define X(name) LIMIT_##name,

@@ -36,6 +36,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "sampler/cpython/collector.h"
+
 enum { RING_RECORD = 0x52 };
 enum { RING_SETTLED = 1, RING_UNSETTLED = 2, RING_TASK = 3, RING_CHAIN = 4, RING_CYCLE = 5, RING_NAME = 6, RING_LABEL = 7, RING_EXCEPTION = 8 };
 enum { RING_HEADER_WORDS = 4 };
@@ -46,7 +48,8 @@ enum {
     RING_IN_SYSCALL = 2, /* it was interrupted at the return of a system call */
     RING_TORN_AWAITER = 4, /* awaiters are missing: they could not be read as one piece */
     RING_TORN_EXCEPTION = 8, /* what the thread handles could not be read */
-    RING_COLLECTS = 16       /* it runs a garbage collection */
+    RING_COLLECTS = 16,      /* it runs a garbage collection */
+    RING_MAY_COLLECT = 32    /* that could not be told */
 };
 
 /* The first word of a record; words and entries have 24 bits each, more than any ring holds. */
@@ -76,6 +79,7 @@ struct ring {
     _Atomic uint32_t from; /* where the oldest unread record begins, if that is after tail; the producer's */
     uint32_t words;        /* capacity, a power of two */
     uint32_t writing;      /* the producer's place in an open record */
+    struct collector_memory collector; /* the producer's; readers may look at that of one that stands still */
     uint64_t word[];
 };
 
@@ -88,6 +92,7 @@ static inline struct ring *ring_init(void *space, uint32_t bytes)
         power *= 2;
     ring->words = power;
     ring->writing = 0;
+    ring->collector = (struct collector_memory){0, 0};
     atomic_store_explicit(&ring->head, 0, memory_order_relaxed);
     atomic_store_explicit(&ring->from, 0, memory_order_relaxed);
     atomic_store_explicit(&ring->tail, 0, memory_order_release);

@@ -137,6 +137,13 @@ static void read_exception(struct stack_copy *copy, const struct py_target *targ
     copy->torn_exception = found == EXCEPTIONS_TORN;
 }
 
+static void read_collection(struct stack_copy *copy, const struct py_target *target, uintptr_t tstate)
+{
+    enum collector_found found = collector_of(target, tstate, copy->depth * WALK_FACTOR, copy->collector, false);
+    copy->collects = found == COLLECTOR_RUNS;
+    copy->may_collect = found == COLLECTOR_UNKNOWN;
+}
+
 enum frames_end stacks_capture(struct stack_copy *copy, const struct py_target *target, uintptr_t tstate, uint64_t seed)
 {
     struct stacked_walk walk;
@@ -151,7 +158,7 @@ enum frames_end stacks_capture(struct stack_copy *copy, const struct py_target *
     copy->chosen = walk.chosen;
     copy->foreign = walk.foreign;
     copy->torn_awaiter = walk.torn;
-    copy->collects = collector_is_run_by(target, tstate, copy->depth * WALK_FACTOR);
+    read_collection(copy, target, tstate);
     if (copy->reads_exceptions)
         read_exception(copy, target, tstate);
     if (stacks_is_whole(copy->end) && copy->frames == 0)
@@ -248,6 +255,7 @@ void stacks_from_ring(struct stack_copy *copy, const struct ring *ring)
     copy->torn_awaiter = ring_flags(header) & RING_TORN_AWAITER;
     copy->torn_exception = ring_flags(header) & RING_TORN_EXCEPTION;
     copy->collects = ring_flags(header) & RING_COLLECTS;
+    copy->may_collect = ring_flags(header) & RING_MAY_COLLECT;
     copy->end = filling.torn || filling.chain_left ? FRAMES_TORN : FRAMES_COMPLETE;
 }
 

@@ -50,7 +50,9 @@ struct stack_copy {
     bool chosen;          /* of several awaiters one was taken by lot */
     bool foreign;         /* it is work for a loop in another thread, whose tasks may go on while this one stands */
     bool torn_awaiter;    /* awaiters are missing */
-    bool collects;        /* the thread runs a garbage collection */
+    bool collects;        /* the thread runs a garbage collection, ... */
+    bool may_collect;     /* ... or that could not be told */
+    struct collector_memory *collector; /* what is known of the thread for it, NULL: nothing; set by whoever makes a pass */
     bool reads_exceptions; /* a pass also reads what the thread handles; set by whoever owns the copy */
     bool torn_exception;  /* ... and could not */
     uint32_t exception_length; /* of the type's name; 0: the thread handles none */

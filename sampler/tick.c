@@ -226,6 +226,12 @@ static void drop(_Atomic uint32_t *counter)
     atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
 }
 
+static uint64_t collection_flags(struct collector_memory *memory, uintptr_t tstate)
+{
+    enum collector_found found = collector_of(tick.options.target, tstate, tick.options.depth * WALK_FACTOR, memory, true);
+    return found == COLLECTOR_RUNS ? RING_COLLECTS : found == COLLECTOR_UNKNOWN ? RING_MAY_COLLECT : 0;
+}
+
 static void write_record(struct thread *self, uintptr_t tstate, const void *ucontext, uint64_t cpu)
 {
     struct ring *ring = (struct ring *)self->space;
@@ -233,7 +239,7 @@ static void write_record(struct thread *self, uintptr_t tstate, const void *ucon
     uint64_t now = clock_now();
     uint64_t flags = (states_holds_gil(tick.options.target, tstate) ? RING_HOLDS_GIL : 0) |
                      (interrupted_in_syscall(ucontext) ? RING_IN_SYSCALL : 0) |
-                     (collector_is_run_by(tick.options.target, tstate, tick.options.depth * WALK_FACTOR) ? RING_COLLECTS : 0);
+                     collection_flags(&ring->collector, tstate);
 
     record.opened = ring_open(ring);
     if (ring_room(ring, record.opened) < RING_HEADER_WORDS + FRAME_WORDS + MARKER_WORDS) {

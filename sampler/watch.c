@@ -541,6 +541,8 @@ static struct seen seen_as(const struct look *look, profile_stack stack)
     const struct stack_copy *copy = look->watch->one;
     if (copy->torn_exception)
         look->window->counters.limits[LIMIT_exceptions]++;
+    if (copy->may_collect)
+        look->window->counters.limits[LIMIT_collections]++;
     return (struct seen){.stack = stack, .exception = stacks_push_exception(look->stacks, stack, copy)};
 }
 
@@ -631,6 +633,7 @@ static bool capture_twice(const struct look *look, const struct watched *watched
 {
     struct watch *watch = look->watch;
     watch->seed += 0x9e3779b97f4a7c15u;
+    watch->one->collector = watch->two->collector = &((struct ring *)watched->record->space)->collector;
     return stacks_is_whole(stacks_capture(watch->one, watch->options.target, watched->tstate, watch->seed)) &&
            stacks_is_whole(stacks_capture(watch->two, watch->options.target, watched->tstate, watch->seed)) &&
            stacks_equal(watch->one, watch->two);

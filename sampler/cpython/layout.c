@@ -109,10 +109,12 @@ static bool take_places(struct layout *layout, uintptr_t runtime, const struct l
         return false;
     layout->gil_locked = locked - gil;
     layout->gil_last_holder = holder - gil;
+    layout->gil_switches = layout->gil_locked + 8; /* its neighbour */
     layout->interp_gc_collecting = gc + collecting;
     if (places->gc_frame && !read_offset(runtime, places->gc_frame, &frame))
         return false;
     layout->interp_gc_frame = places->gc_frame ? gc + frame : LAYOUT_NONE;
+    layout->interp_gc_lists = places->gc_lists && collecting == places->gc_lists_if ? gc + places->gc_lists : LAYOUT_NONE;
     /* Neighbours of what the table names, in every version that has it. */
     layout->runtime_initialized = layout->runtime_finalizing - 8;
     layout->runtime_interpreters_main = layout->runtime_interpreters_head + 8;

@@ -34,8 +34,10 @@ struct layout {
     int32_t interp_next, interp_id, interp_threads_head, interp_gc_collecting, interp_modules, interp_pending_lock;
     int32_t interp_gc_frame;  /* 3.15: the frame in which the collection that is under way began */
     bool gc_is_told;          /* interp_gc_collecting says whether one is under way (3.13+) */
+    int32_t interp_gc_lists;  /* 3.13, 3.14: the first of three list heads, of generations, 24 bytes from one to the next */
     int32_t interp_gil;       /* pointer to _gil_runtime_state, 3.12+ */
     int32_t gil_locked, gil_last_holder; /* in it; 3.11: offsets from _PyRuntime */
+    int32_t gil_switches;     /* in it, 3.12+: how often another thread than the one before took it */
 
     /* PyThreadState */
     int32_t thread_next, thread_interp, thread_native_id, thread_id, thread_unique_id;

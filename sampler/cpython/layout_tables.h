@@ -19,6 +19,8 @@ struct layout_debug_row {
 struct layout_debug_places {
     uint16_t gil, gil_locked, gil_holder; /* offsets in the interpreter */
     uint16_t gc, gc_collecting, gc_frame; /* in the interpreter, and in that; gc_frame 0: there is none */
+    uint16_t gc_lists, gc_lists_if;       /* no offsets of offsets: where the lists are in that, which no table of the interpreter's
+                                             says (0: nowhere), if gc_collecting is there as in the headers */
 };
 
 extern const struct layout layout_3_11, layout_3_11_debug;

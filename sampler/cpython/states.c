@@ -240,6 +240,12 @@ uintptr_t states_gil_taker(const struct py_target *target, uintptr_t interp)
     return gil_of(target, interp, &gil) && read_pointer(gil, target->layout.gil_last_holder, &taker) ? taker : 0;
 }
 
+bool states_gil_switches(const struct py_target *target, uintptr_t interp, uint64_t *switches)
+{
+    uintptr_t gil;
+    return target->layout.gil_switches != LAYOUT_NONE && gil_of(target, interp, &gil) && guard_word(gil + (uintptr_t)target->layout.gil_switches, switches);
+}
+
 bool states_holds_gil(const struct py_target *target, uintptr_t address)
 {
     uint32_t status;

@@ -72,6 +72,10 @@ bool states_holds_gil(const struct py_target *target, uintptr_t address);
  * taken that GIL in between: whoever takes it is the last one then. */
 uintptr_t states_gil_taker(const struct py_target *target, uintptr_t interp);
 
+/* How often another thread than the one before has taken the interpreter's GIL: equal at two
+ * times at which a thread has it, no other had it in between. False: 3.11, or unreadable. */
+bool states_gil_switches(const struct py_target *target, uintptr_t interp, uint64_t *switches);
+
 /* Whether nobody holds the GIL of this thread state's interpreter now: then a
  * thread that stands still does not wait for it. False when unreadable. */
 bool states_gil_is_free(const struct py_target *target, uintptr_t address);

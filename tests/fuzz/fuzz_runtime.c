@@ -58,10 +58,10 @@ static void put_offsets(struct fake *runtime, const struct layout *layout)
     fake_put_word(runtime, places->gil, 7000);
     fake_put_word(runtime, places->gil_locked, 7000 + (uint64_t)layout->gil_locked);
     fake_put_word(runtime, places->gil_holder, 7000 + (uint64_t)layout->gil_last_holder);
-    fake_put_word(runtime, places->gc, (uint64_t)layout->interp_gc_collecting - 64);
-    fake_put_word(runtime, places->gc_collecting, 64);
+    fake_put_word(runtime, places->gc, (uint64_t)layout->interp_gc_collecting - places->gc_lists_if);
+    fake_put_word(runtime, places->gc_collecting, places->gc_lists_if);
     if (places->gc_frame)
-        fake_put_word(runtime, places->gc_frame, (uint64_t)(layout->interp_gc_frame - layout->interp_gc_collecting) + 64);
+        fake_put_word(runtime, places->gc_frame, (uint64_t)(layout->interp_gc_frame - layout->interp_gc_collecting) + places->gc_lists_if);
     fake_put_word(runtime, layout->runtime_pending_lock + 8, 32);
 }
 

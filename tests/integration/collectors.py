@@ -32,9 +32,16 @@ def collections(python, long):
         need(abs(found - seconds) <= allowed, "%s: collections took %.3f s, truth %.3f (± %.3f)", name, found, seconds, allowed)
         notes.append("%s %.3f of %.3f" % (name, found, seconds))
     need(cpu_of(process, "works", True) == 0, "[gc] while none ran")
-    if python.version >= (3, 15):
-        need(cpu_of(process, "works_meanwhile", True) == 0, "[gc] in a thread that collects nothing")
-    return ", ".join(notes)
+    need(cpu_of(process, "works_meanwhile", True) == 0, "[gc] in a thread that collects nothing")
+    for name in ("contended", "finalized"):
+        found, seconds = cpu_of(process, name, True), truth[name]
+        allowed = h.sum_tolerance(1e6 * seconds, 0.03, period_us=PERIOD, threads_at_end=2) / 1e6
+        need(found <= seconds + allowed, "%s: collections took %.3f s, truth %.3f (± %.3f)", name, found, seconds, allowed)
+        need(name == "finalized" or found >= 0.8 * seconds - allowed, "%s: collections took %.3f s, truth %.3f", name, found, seconds)
+        notes.append("%s %.3f of %.3f" % (name, found, seconds))
+    untold = sum(meta["limits"].get("collections", 0) for meta in process.metas())
+    need((untold > 0) == (python.version < (3, 15)), "of %d samples it is not known whether the collection was theirs", untold)
+    return "%s; not told: %d samples" % (", ".join(notes), untold)
 
 
 TESTS = [

@@ -58,20 +58,42 @@ def works_meanwhile():
 
 
 class GivesTheGilAway:
+    def __init__(self):
+        self.itself = self
+
     def __del__(self):
-        time.sleep(0.3)
+        time.sleep(0.005)
 
 
-def finalizers():
-    """Another thread runs while a finalizer waits."""
+def collects(seconds, finalizers):
+    """So many at a time give the GIL away."""
+    cpu, end = 0, time.monotonic() + seconds
+    while time.monotonic() < end:
+        for _ in range(finalizers):
+            GivesTheGilAway()
+        before = time.thread_time()
+        gc.collect()
+        cpu += time.thread_time() - before
+    return cpu
+
+
+def beside_another(seconds, finalizers):
+    """Another thread wants to run all the time."""
+    done.clear()
     other = threading.Thread(target=works_meanwhile)
     other.start()
-    garbage = GivesTheGilAway()
-    garbage.itself = garbage
-    del garbage
-    gc.collect()
+    cpu = collects(seconds, finalizers)
     done.set()
     other.join()
+    return cpu
+
+
+def contended(seconds):
+    return beside_another(seconds, 0)
+
+
+def finalized(seconds):
+    return beside_another(seconds, 20)
 
 
 def main(seconds):
@@ -79,8 +101,7 @@ def main(seconds):
     works(seconds)
     asked_for(seconds)
     by_itself(seconds)
-    finalizers()
-    leave({"took": took, "works": seconds})
+    leave({"took": took, "works": seconds, "contended": contended(seconds), "finalized": finalized(seconds)})
 
 
 if __name__ == "__main__":

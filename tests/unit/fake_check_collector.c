@@ -15,7 +15,32 @@ Suite *suite_collector(void);
 #define ELSEWHERE 0x34000000u
 #define LIMIT 64
 
+#define OBJECT_AT(i) (0x35000000u + 0x100u * (unsigned)(i))
+#define LISTS 3
+#define LIST_BYTES 24
+#define COLLECTING 2u /* in an object's link back */
+
 static struct py_target target;
+static struct collector_memory memory;
+static uint64_t switches;
+static uintptr_t list_of[LISTS]; /* the one object of each generation, 0: none */
+static uint64_t marks;
+static int32_t earlier; /* the lists are */
+
+/* The heads of the generations, and an object on each that has one. */
+static void put_lists(struct fake *interp)
+{
+    for (int i = 0; target.layout.interp_gc_lists != LAYOUT_NONE && i < LISTS; i++) {
+        int32_t at = target.layout.interp_gc_lists + i * LIST_BYTES - earlier;
+        uintptr_t head = INTERP_AT + (uintptr_t)at;
+        fake_put_word(interp, at, list_of[i] ? list_of[i] : head);
+        fake_put_word(interp, at + 8, list_of[i] ? list_of[i] : head);
+        struct fake object = fake_new(OBJECT_AT(i), 64);
+        fake_put_word(&object, 0, head);
+        fake_put_word(&object, 8, head | marks);
+        fake_place(&object);
+    }
+}
 
 static void interpreter(int collecting, uintptr_t began_in, bool locked)
 {
@@ -28,7 +53,9 @@ static void interpreter(int collecting, uintptr_t began_in, bool locked)
         fake_put_word(&interp, layout->interp_gil, GIL_AT);
         fake_put_int(&gil, layout->gil_locked, locked);
         fake_put_word(&gil, layout->gil_last_holder, THREAD_AT);
+        fake_put_word(&gil, layout->gil_switches, switches);
     }
+    put_lists(&interp);
     fake_place(&gil);
     fake_place(&interp);
 }
@@ -37,6 +64,11 @@ static void interpreter(int collecting, uintptr_t began_in, bool locked)
 static void begin(int minor)
 {
     target = fake_target(minor);
+    memory = (struct collector_memory){0, 0};
+    memset(list_of, 0, sizeof list_of);
+    switches = 5;
+    marks = 0;
+    earlier = 0;
     const struct layout *layout = &target.layout;
     struct fake runtime = fake_new(RUNTIME_AT, 1024), thread = fake_new(THREAD_AT, 1024), cframe = fake_new(CFRAME_AT, 32);
     fake_code(&target, CODE_AT);
@@ -58,18 +90,129 @@ static void begin(int minor)
     fake_place(&cframe);
 }
 
-static bool runs(void)
+/* As the thread itself asks. */
+static enum collector_found found(void)
 {
-    return collector_is_run_by(&target, THREAD_AT, LIMIT);
+    return collector_of(&target, THREAD_AT, LIMIT, &memory, true);
 }
 
-START_TEST(a_collection_is_its_holders)
+/* As the sampler asks. */
+static enum collector_found found_outside(void)
+{
+    return collector_of(&target, THREAD_AT, LIMIT, &memory, false);
+}
+
+static bool is_told_by_frame(void)
+{
+    return target.layout.gc_is_told && target.layout.interp_gc_frame != LAYOUT_NONE;
+}
+
+static bool is_told_by_holder(void)
+{
+    return target.layout.gc_is_told && target.layout.interp_gc_frame == LAYOUT_NONE;
+}
+
+START_TEST(a_collection_began_in_a_frame)
 {
     begin(_i);
     for (int inner = 0; inner < 2; inner++) {
         interpreter(1, FRAME_AT(inner), true);
-        ck_assert_int_eq(runs(), _i >= 13);
+        ck_assert_int_eq(found() == COLLECTOR_RUNS, is_told_by_frame());
     }
+    interpreter(1, ELSEWHERE, true); /* a finalizer of it gave the GIL away */
+    ck_assert_int_eq(found() == COLLECTOR_NOT, !is_told_by_holder());
+}
+END_TEST
+
+START_TEST(nobody_else_has_had_the_gil_since_none_was_under_way)
+{
+    begin(_i);
+    interpreter(1, FRAME_AT(0), true);
+    if (is_told_by_holder())
+        ck_assert_int_eq(found(), COLLECTOR_UNKNOWN); /* nothing is known from before */
+    interpreter(0, 0, true);
+    ck_assert_int_eq(found_outside(), COLLECTOR_NOT); /* remembers nothing */
+    interpreter(1, FRAME_AT(0), true);
+    if (is_told_by_holder())
+        ck_assert_int_eq(found(), COLLECTOR_UNKNOWN);
+    interpreter(0, 0, true);
+    ck_assert_int_eq(found(), COLLECTOR_NOT);
+    interpreter(1, FRAME_AT(0), true);
+    ck_assert_int_eq(found(), _i >= 13 ? COLLECTOR_RUNS : COLLECTOR_NOT);
+    ck_assert_int_eq(found_outside(), _i >= 13 ? COLLECTOR_RUNS : COLLECTOR_NOT);
+    switches++; /* another had it */
+    interpreter(1, FRAME_AT(0), true);
+    if (is_told_by_holder())
+        ck_assert_int_eq(found(), COLLECTOR_UNKNOWN);
+    if (is_told_by_holder())
+        ck_assert_int_eq(collector_of(&target, THREAD_AT, LIMIT, NULL, false), COLLECTOR_UNKNOWN);
+}
+END_TEST
+
+START_TEST(what_was_seen_of_another_thread_state_counts_not)
+{
+    begin(_i);
+    interpreter(0, 0, true);
+    ck_assert_int_eq(found(), COLLECTOR_NOT);
+    interpreter(1, FRAME_AT(0), true);
+    atomic_store(&memory.tstate, ELSEWHERE);
+    if (is_told_by_holder())
+        ck_assert_int_eq(found(), COLLECTOR_UNKNOWN);
+}
+END_TEST
+
+/* While objects are marked whoever has the GIL marks them; and has it on. */
+START_TEST(marked_objects_tell)
+{
+    for (int list = 0; list < 2 * LISTS; list++) {
+        begin(_i);
+        list_of[list % LISTS] = OBJECT_AT(list % LISTS);
+        earlier = list < LISTS ? 0 : 4;
+        interpreter(1, FRAME_AT(0), true);
+        if (is_told_by_holder())
+            ck_assert_int_eq(found(), COLLECTOR_UNKNOWN); /* not marked */
+        marks = COLLECTING;
+        interpreter(1, FRAME_AT(0), true);
+        ck_assert_int_eq(found_outside(), _i >= 13 ? COLLECTOR_RUNS : COLLECTOR_NOT);
+        ck_assert_int_eq(found(), _i >= 13 ? COLLECTOR_RUNS : COLLECTOR_NOT);
+        marks = 0;
+        interpreter(1, FRAME_AT(0), true);
+        ck_assert_int_eq(found(), _i >= 13 ? COLLECTOR_RUNS : COLLECTOR_NOT);
+        switches += 2; /* a finalizer of it gave the GIL away */
+        interpreter(1, FRAME_AT(0), true);
+        if (is_told_by_holder())
+            ck_assert_int_eq(found(), COLLECTOR_UNKNOWN);
+    }
+}
+END_TEST
+
+START_TEST(what_is_no_list_tells_nothing)
+{
+    begin(_i);
+    list_of[0] = OBJECT_AT(0);
+    marks = COLLECTING;
+    interpreter(1, FRAME_AT(0), true);
+    struct fake object = fake_new(OBJECT_AT(0), 64);
+    fake_put_word(&object, 0, ELSEWHERE); /* leads back to another */
+    fake_put_word(&object, 8, ELSEWHERE | COLLECTING);
+    fake_place(&object);
+    if (is_told_by_holder())
+        ck_assert_int_eq(found(), COLLECTOR_UNKNOWN);
+}
+END_TEST
+
+START_TEST(lists_that_are_nowhere_known_tell_nothing)
+{
+    begin(_i);
+    list_of[0] = OBJECT_AT(0);
+    marks = COLLECTING;
+    interpreter(1, FRAME_AT(0), true);
+    target.layout.interp_gc_lists = LAYOUT_NONE;
+    if (is_told_by_holder())
+        ck_assert_int_eq(found(), COLLECTOR_UNKNOWN);
+    target.layout.gil_switches = LAYOUT_NONE;
+    if (is_told_by_holder())
+        ck_assert_int_eq(found(), COLLECTOR_UNKNOWN);
 }
 END_TEST
 
@@ -77,28 +220,21 @@ START_TEST(none_is_under_way)
 {
     begin(_i);
     interpreter(0, 0, true);
-    ck_assert(!runs());
+    ck_assert_int_eq(found(), COLLECTOR_NOT);
     interpreter(7, FRAME_AT(0), true); /* no flag */
-    ck_assert(!runs());
-    ck_assert(!collector_is_run_by(&target, 0, LIMIT));
-    ck_assert(!collector_is_run_by(&target, ELSEWHERE, LIMIT));
+    ck_assert_int_eq(found(), COLLECTOR_NOT);
+    ck_assert_int_eq(collector_of(&target, 0, LIMIT, &memory, true), COLLECTOR_NOT);
+    ck_assert_int_eq(collector_of(&target, ELSEWHERE, LIMIT, &memory, true), COLLECTOR_NOT);
 }
 END_TEST
 
 START_TEST(who_has_no_gil_runs_none)
 {
     begin(_i);
+    interpreter(0, 0, true);
+    found();
     interpreter(1, FRAME_AT(0), false);
-    ck_assert(!runs());
-}
-END_TEST
-
-/* 3.15: a finalizer of it gave the GIL away. */
-START_TEST(another_threads_collection)
-{
-    begin(_i);
-    interpreter(1, ELSEWHERE, true);
-    ck_assert_int_eq(runs(), target.layout.gc_is_told && target.layout.interp_gc_frame == LAYOUT_NONE);
+    ck_assert_int_eq(found(), COLLECTOR_NOT);
 }
 END_TEST
 
@@ -106,10 +242,11 @@ Suite *suite_collector(void)
 {
     Suite *suite = suite_create("collector");
     TCase *each = tcase_create("each version");
-    tcase_add_loop_test(each, a_collection_is_its_holders, FIRST_MINOR, AFTER_LAST_MINOR);
-    tcase_add_loop_test(each, none_is_under_way, FIRST_MINOR, AFTER_LAST_MINOR);
-    tcase_add_loop_test(each, who_has_no_gil_runs_none, FIRST_MINOR, AFTER_LAST_MINOR);
-    tcase_add_loop_test(each, another_threads_collection, FIRST_MINOR, AFTER_LAST_MINOR);
+    const TTest *const tests[] = {a_collection_began_in_a_frame, nobody_else_has_had_the_gil_since_none_was_under_way,
+                                  what_was_seen_of_another_thread_state_counts_not, marked_objects_tell, what_is_no_list_tells_nothing, lists_that_are_nowhere_known_tell_nothing,
+                                  none_is_under_way, who_has_no_gil_runs_none};
+    for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
+        tcase_add_loop_test(each, tests[i], FIRST_MINOR, AFTER_LAST_MINOR);
     suite_add_tcase(suite, each);
     return suite;
 }

@@ -31,10 +31,10 @@ static struct fake runtime_of(int minor, int32_t away)
     fake_put_word(&runtime, places->gil, 7000);
     fake_put_word(&runtime, places->gil_locked, 7000 + (uint64_t)layout->gil_locked);
     fake_put_word(&runtime, places->gil_holder, 7000 + (uint64_t)layout->gil_last_holder);
-    fake_put_word(&runtime, places->gc, (uint64_t)layout->interp_gc_collecting - 64);
-    fake_put_word(&runtime, places->gc_collecting, 64);
+    fake_put_word(&runtime, places->gc, (uint64_t)layout->interp_gc_collecting - places->gc_lists_if);
+    fake_put_word(&runtime, places->gc_collecting, places->gc_lists_if);
     if (places->gc_frame)
-        fake_put_word(&runtime, places->gc_frame, (uint64_t)(layout->interp_gc_frame - layout->interp_gc_collecting) + 64);
+        fake_put_word(&runtime, places->gc_frame, (uint64_t)(layout->interp_gc_frame - layout->interp_gc_collecting) + places->gc_lists_if);
     fake_put_word(&runtime, layout->runtime_pending_lock + away + 8, 32);
     return runtime;
 }
