@@ -150,6 +150,7 @@ static json_t *loop_object(const struct quality_loop *loop)
         json_object_set_new(object, "stood_us", document_number(loop->stood_us));
     if (loop->stood_in)
         json_object_set_new(object, "stood_in", document_text(loop->stood_in));
+    quality_put_step(object, loop);
     quality_put_tasks(object, loop);
     return object;
 }

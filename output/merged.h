@@ -17,7 +17,7 @@
  *   spans       [{start_us, end_us}]: when any process was sampled
  *   processes   [{host, pid, start_us, run, program, python, ended, windows, covered_us,
  *               process_cpu_us, children_without_sample, threads_peak, tasks_peak,
- *               loops: as in metadata, times summed, peaks and stood_us the most}],
+ *               loops: as in metadata, times summed, peaks, stood_us and step_least_us the most}],
  *               one at least; start_us is the process's own
  *
  * [tool] only.

@@ -287,6 +287,18 @@ static void put_stood(struct json *json, const struct loop_time *loop, const cha
         key_string(json, "stood_in", stood_in);
 }
 
+static void put_step(struct json *json, const struct loop_time *loop, const char *step_in)
+{
+    if (loop->step_least_ns) {
+        key_number(json, "step_least_us", loop->step_least_ns / NS_PER_US);
+        key_number(json, "step_most_us", loop->step_most_ns / NS_PER_US + 1);
+        if (step_in)
+            key_string(json, "step_in", step_in);
+    }
+    if (loop->steps_unknown)
+        key_number(json, "steps_unknown", loop->steps_unknown);
+}
+
 static void put_loop_tasks(struct json *json, const struct loop_time *loop)
 {
     if (!loop->counted_ns)
@@ -310,6 +322,7 @@ static void put_loops(struct json *json, const struct metadata *metadata)
         key_number(json, "idle_us", loop->idle_ns / NS_PER_US);
         key_number(json, "busy_us", loop->busy_ns / NS_PER_US);
         put_stood(json, loop, metadata->stood_in[i]);
+        put_step(json, loop, metadata->step_in[i]);
         put_loop_tasks(json, loop);
         put_close(json, "}");
     }
@@ -425,9 +438,11 @@ static const char *last_frames(const struct profile *profile, profile_stack stac
 
 void metadata_of_profile(struct metadata *metadata, const struct profile *profile)
 {
-    static char stood[LOOPS_SHOWN][STOOD_BYTES];
-    for (uint32_t i = 0; i < metadata->loops_count && i < LOOPS_SHOWN; i++)
+    static char stood[LOOPS_SHOWN][STOOD_BYTES], step[LOOPS_SHOWN][STOOD_BYTES];
+    for (uint32_t i = 0; i < metadata->loops_count && i < LOOPS_SHOWN; i++) {
         metadata->stood_in[i] = last_frames(profile, metadata->loops[i].stood_in, stood[i]);
+        metadata->step_in[i] = last_frames(profile, metadata->loops[i].step_in, step[i]);
+    }
     for (unsigned i = 0; i < METRIC_COUNT; i++) {
         metadata->metrics[i].total_us = profile_total_ns(profile, (enum metric)i) / NS_PER_US;
         metadata->metrics[i].stacks = profile_stacks(profile, (enum metric)i);

@@ -12,8 +12,10 @@
  * the profiler's own heap has handed out at that moment (APROF_MEMORY bounds it).
  *
  * A loop's entry says more where there is something to say: "stood_us" and "stood_in", the longest that its thread
- * is known to have stood still in one step of the loop, and the last frames of that stack, 255 bytes at most (how long
- * steps ran nobody can say: two looks that find a task running may find two steps of it); and where the metric task is
+ * is known to have stood still in one step of the loop, and the last frames of that stack, 255 bytes at most;
+ * "step_least_us", "step_most_us" and "step_in", how long its longest step took at least and at most, whatever it did
+ * (sampler/steps.h), and likewise a stack that was seen in it; "steps_unknown", looks that could not tell which step
+ * it was in; and where the metric task is
  * recorded, of its tasks that do not run, "pending_us" and "pending_peak", "ready_us" and "ready_peak": summed over the
  * "counted_us" in which they were counted, and the most at one tick. "ready": waiting for the loop alone. pending_us /
  * counted_us is their number on average; a loop in C has no idle_us and busy_us.
@@ -50,7 +52,9 @@
  *  "threads_peak": 8, "tasks_peak": 5000, "tasks_skipped": 10,
  *  "children_without_sample": 2,
  *  "loops": [{"thread": 4242, "idle_us": 48000000, "busy_us": 12000000,
- *  "stood_us": 310000, "stood_in": "handle (app.py:12);ask (app.py:30)", "counted_us": 59990000,
+ *  "stood_us": 310000, "stood_in": "handle (app.py:12);ask (app.py:30)",
+ *  "step_least_us": 330000, "step_most_us": 341001, "step_in": "handle (app.py:12);parse (app.py:50)",
+ *  "steps_unknown": 2, "counted_us": 59990000,
  *  "pending_us": 299950000, "pending_peak": 7, "ready_us": 1200000, "ready_peak": 5}],
  *  "gil": {"held_us": 31000000, "wait_us": 2500000, "unknown_us": 40000,
  *  "wall_us": 480000000},
@@ -102,7 +106,7 @@ struct metadata {
     uint64_t children_without_sample;
     struct counters counters;
     struct loop_time loops[LOOPS_SHOWN];
-    const char *stood_in[LOOPS_SHOWN]; /* the stack of loops[].stood_in, its last frames; NULL: not known */
+    const char *stood_in[LOOPS_SHOWN], *step_in[LOOPS_SHOWN]; /* the stacks of loops[], their last frames; NULL: not known */
     uint32_t loops_count;
     struct { uint64_t total_us; uint32_t stacks; bool recorded; } metrics[METRIC_COUNT];
 };

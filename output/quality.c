@@ -80,6 +80,12 @@ static void loop_add(struct quality_loop *loop, const json_t *from)
     loop->ready_us += number(from, "ready_us");
     most(&loop->pending_peak, number(from, "pending_peak"));
     most(&loop->ready_peak, number(from, "ready_peak"));
+    loop->steps_unknown += number(from, "steps_unknown");
+    if (number(from, "step_least_us") > loop->step_least_us) {
+        loop->step_least_us = number(from, "step_least_us");
+        loop->step_most_us = number(from, "step_most_us");
+        loop->step_in = json_string_value(json_object_get(from, "step_in"));
+    }
     if (number(from, "stood_us") <= loop->stood_us)
         return;
     loop->stood_us = number(from, "stood_us");
@@ -410,6 +416,19 @@ json_t *quality_gil(const struct quality *quality)
     json_t *object = json_object();
     document_counts(object, gil, sizeof gil / sizeof *gil);
     return object;
+}
+
+void quality_put_step(json_t *object, const struct quality_loop *loop)
+{
+    const struct document_count times[] = { { "step_least_us", loop->step_least_us }, { "step_most_us", loop->step_most_us } };
+    const struct document_count unknown[] = { { "steps_unknown", loop->steps_unknown } };
+    if (loop->step_least_us) {
+        document_counts(object, times, sizeof times / sizeof *times);
+        if (loop->step_in)
+            json_object_set_new(object, "step_in", document_text(loop->step_in));
+    }
+    if (loop->steps_unknown)
+        document_counts(object, unknown, sizeof unknown / sizeof *unknown);
 }
 
 void quality_put_tasks(json_t *object, const struct quality_loop *loop)

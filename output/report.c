@@ -551,10 +551,17 @@ static double on_average(uint64_t sum_us, const struct quality_loop *loop)
     return loop->counted_us ? (double)sum_us / (double)loop->counted_us : 0;
 }
 
+static const char *last_frame(const char *frames)
+{
+    const char *last = strrchr(frames, ';');
+    return last ? last + 1 : frames;
+}
+
 static void print_loop_health(const struct quality_loop *loop)
 {
     char time[HUMAN_SIZE];
     struct sentence tasks = { .label = " tasks", .between = ", " }, stood = { .label = " stood", .between = " in " };
+    struct sentence step = { .label = " step", .between = ", " };
     if (loop->counted_us) {
         sentence_add(&tasks, "%.4g pending on average", on_average(loop->pending_us, loop));
         sentence_add(&tasks, "%" PRIu64 " at peak", loop->pending_peak);
@@ -565,11 +572,16 @@ static void print_loop_health(const struct quality_loop *loop)
     }
     if (loop->stood_us) {
         sentence_add(&stood, "%s at a time within a step", human_time(time, loop->stood_us));
-        if (loop->stood_in) {
-            const char *last = strrchr(loop->stood_in, ';');
-            sentence_add(&stood, "%s", last ? last + 1 : loop->stood_in);
-        }
+        if (loop->stood_in)
+            sentence_add(&stood, "%s", last_frame(loop->stood_in));
         sentence_end(&stood);
+    }
+    if (loop->step_least_us) {
+        sentence_add(&step, "the longest took at least %s", human_time(time, loop->step_least_us));
+        sentence_add(&step, "at most %s", human_time(time, loop->step_most_us));
+        if (loop->step_in)
+            sentence_add(&step, "seen in %s", last_frame(loop->step_in));
+        sentence_end(&step);
     }
 }
 
@@ -824,6 +836,7 @@ static json_t *json_loop(const struct quality_loop *loop)
         json_object_set_new(object, "stood_us", document_number(loop->stood_us));
         json_object_set_new(object, "stood_in", document_text(loop->stood_in));
     }
+    quality_put_step(object, loop);
     quality_put_tasks(object, loop);
     json_object_set_new(object, "idle_percent", whole > 0 ? json_real(100 * idle / whole) : json_null());
     return object;

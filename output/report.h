@@ -21,8 +21,9 @@
  *   processes  [{host,pid,start_us,program,python,run,ended,windows,covered_us,
  *              process_cpu_us,children_without_sample,threads_peak,tasks_peak}]
  *   loops      [{process,thread,idle_us,busy_us,idle_percent}], process being an
- *              index into processes; with stood_us, stood_in, counted_us, pending_us,
- *              pending_peak, ready_us, ready_peak where known (output/metadata.h);
+ *              index into processes; with stood_us, stood_in, step_least_us, step_most_us,
+ *              step_in, steps_unknown, counted_us, pending_us, pending_peak, ready_us,
+ *              ready_peak where known (output/metadata.h);
  *              idle_percent null where its time is not
  *   only, hide [PATTERN], when either was given: of --only and of --hide
  *   blocking   with --blocking, and metrics is empty then: {source,total,busy,idle,

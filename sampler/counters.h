@@ -79,6 +79,9 @@ struct loop_time { /* one event loop's thread, as seen in the window */
     uint64_t idle_ns, busy_ns; /* a loop in C has neither: its thread's stacks do not show it */
     uint64_t stood_ns;   /* the longest that the thread is known to have stood still within one step of the loop, at least */
     uint32_t stood_in;   /* the stack (profile_stack) that it stood in; 0: it never did */
+    uint64_t step_least_ns, step_most_ns; /* of the step that is the longest by what it was at least: that, and at most; 0: none was followed */
+    uint32_t step_in;    /* a stack that was seen in it; 0: none */
+    uint32_t steps_unknown; /* looks that could not tell which step it was in */
     /* Where `task` is recorded, of tasks that are pending and do not run: the time over which they were counted, their number
      * times that time, and the most at one tick; ready: those that wait for nothing but the loop. */
     uint64_t counted_ns, pending_ns, ready_ns;

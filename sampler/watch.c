@@ -14,6 +14,7 @@
 #include "sampler/cpython/threadnames.h"
 #include "sampler/draw.h"
 #include "sampler/ring.h"
+#include "sampler/steps.h"
 #include "sampler/threadframes.h"
 #include "sampler/tick.h"
 
@@ -39,6 +40,7 @@ enum {
     DUMP_STEP = 64,            /* names in a dump between two looks at the clock */
     DUMP_INTERPRETERS = 16,    /* whose threads a dump has by their names */
     FIRST_LISTED = 16,         /* threads that there is room for in the list at first */
+    REST_LATE_TICKS = 2,       /* of the kernel's: so much later may the process's CPU clock show that a thread on another CPU has begun to run */
     LEAVING_TICKS = 3,         /* ticks that a thread without its state is waited for */
     WAITED_PART = 16           /* of the time since a look, to what one part in so many may be waiting of one that ran on:
                                   interrupts, and what the machine's host took */
@@ -72,6 +74,7 @@ struct watched {
     uint64_t delay_ns;      /* ... how long it had been ready to run without a CPU when it was asked last, ... */
     uint64_t delayed_ns;    /* ... and how long of what it waited that no stack has yet */
     uint8_t postponed;
+    struct steps steps;     /* of its event loop */
     struct threadframe frame;
 };
 
@@ -348,6 +351,7 @@ static struct watched *begin(const struct look *look, struct thread *record)
     watched->record = record;
     prepare_ring(record);
     open_account(look, watched);
+    watched->steps.looked_ns = watched->account.looked_ns;
     watched->listed = UNLISTED;
     join_frames(look, watched);
     look->watch->by_record[record->index] = watched;
@@ -441,8 +445,7 @@ static void loop_time(const struct look *look, const struct watched *watched, pr
         loop->busy_ns += ns;
 }
 
-/* It stands in this stack still: had it been in the selector meanwhile, its CPU clock would have moved. (Of one that runs
- * nobody can say whether it is the same step.) */
+/* It stands in this stack still: had it been in the selector meanwhile, its CPU clock would have moved. */
 static void loop_stands(const struct look *look, const struct watched *watched, profile_stack stack)
 {
     uint64_t since = watched->stands_ns, now = watched->account.looked_ns;
@@ -453,6 +456,43 @@ static void loop_stands(const struct look *look, const struct watched *watched, 
         loop->stood_ns = now - since;
         loop->stood_in = stack;
     }
+}
+
+static void note_step(const struct look *look, const struct watched *watched, const struct steps_time *time)
+{
+    struct loop_time *loop = time->least_ns ? loop_of(look, watched) : NULL;
+    if (loop && time->least_ns > loop->step_least_ns) {
+        loop->step_least_ns = time->least_ns;
+        loop->step_most_ns = time->most_ns;
+        loop->step_in = time->stack;
+    }
+}
+
+/* Whether it runs a loop of asyncio's own, as far as its stacks have shown. */
+static bool has_steps(const struct look *look, const struct watched *watched)
+{
+    return watched->steps.turns.frame || profile_stack_flags(look->stacks->profile, watched->last.stack) & STACK_IN_LOOP;
+}
+
+static void look_at_step(const struct look *look, struct watched *watched)
+{
+    struct steps_look seen = {.from = clock_now()};
+    struct steps_time over;
+    seen.found = turns_look(look->watch->options.target, &watched->steps.turns, watched->tstate, &seen.step);
+    seen.to = clock_now();
+    bool told = steps_take(&watched->steps, &seen, &over);
+    steps_saw(&watched->steps, watched->last.stack, watched->last_ns);
+    note_step(look, watched, &over);
+    struct loop_time *loop = told ? NULL : loop_of(look, watched);
+    if (loop)
+        loop->steps_unknown++;
+}
+
+/* As far as it has come: the window ends, or the thread. */
+static void settle_step(const struct look *look, const struct watched *watched)
+{
+    struct steps_time time = steps_so_far(&watched->steps, clock_now());
+    note_step(look, watched, &time);
 }
 
 /* --- CPU ticks --- */
@@ -955,6 +995,8 @@ static bool look_at(const struct look *look, struct watched *watched)
             return false;
         read_stack(look, watched, cpu);
     }
+    if (look->watch->reading && has_steps(look, watched))
+        look_at_step(look, watched);
     list_anew(look->watch, watched, true);
     return true;
 }
@@ -964,6 +1006,7 @@ static bool look_at(const struct look *look, struct watched *watched)
 static void end(const struct look *look, struct watched *watched, uint64_t now, uint64_t cpu)
 {
     drain(look, watched, true);
+    settle_step(look, watched);
     account_look(&watched->account, now, cpu);
     wait_where_it_stood(look, watched);
     if (watched->account.tallies)
@@ -1357,6 +1400,7 @@ void watch_rest(struct watch *watch, struct stacks *stacks, struct account_book 
         struct watched *watched = watch->by_record[watch->draw.order[i]];
         account_look(&watched->account, now, watched->account.looked_cpu);
         wait_in(&look, watched, watched->last);
+        steps_stand(&watched->steps, now - REST_LATE_TICKS * clock_kernel_tick());
     }
     count_looks(&window->counters, watch->draw.count, watch->draw.count);
 }
@@ -1485,6 +1529,7 @@ void watch_settle(struct watch *watch, struct stacks *stacks, struct account_boo
         if (clock_thread(watched->record->tid, &cpu))
             account_look(&watched->account, clock_now(), cpu);
         wait_where_it_stood(&look, watched);
+        settle_step(&look, watched);
         account_settle(&watched->account, book, last_of(&look, watched));
     }
 }
@@ -1498,7 +1543,7 @@ void watch_forget_stacks(struct watch *watch)
     for (uint32_t i = 0; i < watch->draw.count; i++) {
         struct watched *watched = watch->by_record[watch->draw.order[i]];
         watched->last = watched->stood_in = seen_at(PROFILE_ROOT);
-        watched->driver = PROFILE_ROOT;
+        watched->driver = watched->steps.stack = PROFILE_ROOT;
         watched->last_stands = watched->stood = false;
         memset(watched->waits, 0, sizeof watched->waits);
     }

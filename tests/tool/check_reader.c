@@ -537,17 +537,21 @@ START_TEST(quality_sums_readings_of_threads)
 }
 END_TEST
 
-START_TEST(quality_sums_the_tasks_of_loops_and_keeps_the_longest_stand)
+START_TEST(quality_sums_the_tasks_of_loops_and_keeps_the_longest_stand_and_step)
 {
-    put(STEM "000000.json", "{\"loops\": [{\"thread\": 3, \"idle_us\": 5, \"busy_us\": 6, \"stood_us\": 70, \"stood_in\": \"a\", \"counted_us\": 10,"
+    put(STEM "000000.json", "{\"loops\": [{\"thread\": 3, \"idle_us\": 5, \"busy_us\": 6, \"stood_us\": 70, \"stood_in\": \"a\", \"step_least_us\": 80, \"step_most_us\": 90, \"step_in\": \"c\", \"steps_unknown\": 2, \"counted_us\": 10,"
                             "\"pending_us\": 40, \"pending_peak\": 9, \"ready_us\": 3, \"ready_peak\": 1}]}");
-    put(STEM "000001.json", "{\"loops\": [{\"thread\": 3, \"stood_us\": 60, \"stood_in\": \"b\", \"counted_us\": 20, \"pending_us\": 2, \"pending_peak\": 8,"
+    put(STEM "000001.json", "{\"loops\": [{\"thread\": 3, \"stood_us\": 60, \"stood_in\": \"b\", \"step_least_us\": 79, \"step_most_us\": 99, \"steps_unknown\": 1, \"counted_us\": 20, \"pending_us\": 2, \"pending_peak\": 8,"
                             "\"ready_us\": 1, \"ready_peak\": 2}, {\"thread\": 4, \"stood_us\": \"x\", \"stood_in\": 5}]}");
     struct reader *reader = reader_at(directory);
     struct quality *quality = quality_new(reader);
     ck_assert_uint_eq(quality->loops_count, 2);
     ck_assert_uint_eq(quality->loops[0].stood_us, 70);
     ck_assert_str_eq(quality->loops[0].stood_in, "a");
+    ck_assert_uint_eq(quality->loops[0].step_least_us, 80);
+    ck_assert_uint_eq(quality->loops[0].step_most_us, 90);
+    ck_assert_str_eq(quality->loops[0].step_in, "c");
+    ck_assert_uint_eq(quality->loops[0].steps_unknown, 3);
     ck_assert_uint_eq(quality->loops[0].counted_us, 30);
     ck_assert_uint_eq(quality->loops[0].pending_us, 42);
     ck_assert_uint_eq(quality->loops[0].pending_peak, 9);
@@ -766,7 +770,7 @@ static Suite *reader_suite(void)
     tcase_add_test(files, stacks_differ_by_functions_not_by_lines);
     tcase_add_test(files, quality_sums_ticks_over_tasks);
     tcase_add_test(files, quality_sums_readings_of_threads);
-    tcase_add_test(files, quality_sums_the_tasks_of_loops_and_keeps_the_longest_stand);
+    tcase_add_test(files, quality_sums_the_tasks_of_loops_and_keeps_the_longest_stand_and_step);
     tcase_add_test(files, quality_survives_metadata_of_wrong_types);
     tcase_add_test(files, quality_counts_what_was_merged);
     tcase_add_test(files, quality_survives_merges_of_wrong_types);

@@ -53,6 +53,7 @@ def merged_write(name, processes):
     os.makedirs(folder)
     stem = os.path.join(folder, "aprof.merged-1.0.%d.000000" % START_US)
     of = [{"pid": 100 + at, "loops": [{"thread": 1 + thread, "idle_us": 4 * at + thread, "busy_us": 1, "stood_us": 3 + thread, "stood_in": "step (a.py:%d)" % at,
+                                        "step_least_us": 4 + at, "step_most_us": 5 + at, "step_in": "step (a.py:9)", "steps_unknown": 1,
                                         "counted_us": 2, "pending_us": 2 * at, "pending_peak": at, "ready_us": 1, "ready_peak": thread} for thread in range(4)]}
           for at in range(processes)]
     with open(stem + ".json", "w", encoding="utf-8") as file:

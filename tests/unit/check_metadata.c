@@ -25,9 +25,11 @@ static struct metadata example(void)
         .reader = "copy", .children_without_sample = 2, .loops_count = 1,
     };
     metadata.loops[0] = (struct loop_time){
-        .thread = 4242, .idle_ns = 48000000000u, .busy_ns = 12000000999u, .stood_ns = 310000999, .stood_in = 1, .counted_ns = 59990000000u,
+        .thread = 4242, .idle_ns = 48000000000u, .busy_ns = 12000000999u, .stood_ns = 310000999, .stood_in = 1,
+        .step_least_ns = 330000999, .step_most_ns = 341000999, .step_in = 2, .steps_unknown = 2, .counted_ns = 59990000000u,
         .pending_ns = 299950000000u, .pending_peak = 7, .ready_ns = 1200000000, .ready_peak = 5};
     metadata.stood_in[0] = "handle (app.py:12);ask (app.py:30)";
+    metadata.step_in[0] = "handle (app.py:12);parse (app.py:50)";
     metadata.counters = (struct counters){
         .ticks_due = 6000, .ticks_taken = 5988, .ticks_missed = 12, .samples = 17000, .dropped = {1, 2, 3, 4, 5, 6, 7, 8, 9},
         .cpu_unseen_ns = 1500000, .cpu_spread_ns = 2500000, .gil_wait_ns = 2500000999, .gil_unknown_ns = 40000000, .gil_wall_ns = 480000000000u, .threads_peak = 8, .tasks_peak = 5000, .tasks_skipped = 10,
