@@ -64,15 +64,33 @@ static struct context_variable load(struct variable *variable)
                                      atomic_load_explicit(&variable->hash, memory_order_relaxed)};
 }
 
-uint32_t labels_read(const struct py_target *target, uintptr_t trie, uint32_t label, char *text)
+/* Of several variables of that name the first that is set there. 0: none is. */
+static uintptr_t set_value(const struct py_target *target, uintptr_t trie, uint32_t label)
 {
-    for (uint32_t i = 0; trie && i < VARIABLES; i++) {
+    uintptr_t value = 0;
+    for (uint32_t i = 0; !value && i < VARIABLES; i++) {
         struct context_variable variable = load(&labels.variable[label][i]);
-        uintptr_t value = variable.address ? contexts_get(target, trie, &variable) : 0;
-        if (value)
-            return text_of(target, value, text);
+        value = variable.address ? contexts_get(target, trie, &variable) : 0;
     }
-    return 0;
+    return value;
+}
+
+static uintptr_t default_value(const struct py_target *target, uint32_t label)
+{
+    uintptr_t value = 0;
+    for (uint32_t i = 0; !value && i < VARIABLES; i++) {
+        struct context_variable variable = load(&labels.variable[label][i]);
+        value = variable.address ? contexts_default(target, &variable) : 0;
+    }
+    return value;
+}
+
+uint32_t labels_read(const struct py_target *target, uintptr_t context, uintptr_t trie, uint32_t label, char *text)
+{
+    uintptr_t value = trie ? set_value(target, trie, label) : 0;
+    if (!value && (trie || context == CONTEXTS_NONE))
+        value = default_value(target, label);
+    return value ? text_of(target, value, text) : 0;
 }
 
 bool labels_of_context(const struct py_target *target, uintptr_t context, marker_id numbers[LABELS_MOST])
@@ -80,7 +98,7 @@ bool labels_of_context(const struct py_target *target, uintptr_t context, marker
     uintptr_t trie = contexts_trie(target, context);
     char text[TEXT_FOLDED_MAX];
     for (uint32_t i = 0; i < LABELS_MOST; i++) {
-        uint32_t length = i < labels_asked ? labels_read(target, trie, i, text) : 0;
+        uint32_t length = i < labels_asked ? labels_read(target, context, trie, i, text) : 0;
         numbers[i] = length ? markers_of_label(i, text, length) : 0;
     }
     return contexts_trie(target, context) == trie;

@@ -8,7 +8,8 @@
  * now and then after that (there may be several of one name: what the first of them
  * that is set says, counts). From then on a look at it costs the way down to it.
  *
- * A value is a str or an int; others, and one that is not set, are no label.
+ * Where it is not set its default is its value (ContextVar(default=...)), once it was found. A
+ * value is a str or an int; others are no label.
  *
  * Runs in: [loader] for what is asked for, [handler] [sampler] for reading, [sampler]
  * for looking. No allocation.
@@ -26,9 +27,9 @@
 void labels_ask(const char *const *names, uint32_t count);
 extern uint32_t labels_asked; /* how many */
 
-/* What the variable is set to in this context (0: in none), as text of at most TEXT_FOLDED_MAX
- * bytes; the length, 0: no label. Trie: of the context (contexts_trie). */
-uint32_t labels_read(const struct py_target *target, uintptr_t trie, uint32_t label, char *text);
+/* What the variable is in this context, as text of at most TEXT_FOLDED_MAX bytes; the length,
+ * 0: no label. Context: CONTEXTS_NONE too. Trie: of the context (contexts_trie). */
+uint32_t labels_read(const struct py_target *target, uintptr_t context, uintptr_t trie, uint32_t label, char *text);
 
 /* [sampler] All labels of a context, by number: 0, none. False: it was changed meanwhile. */
 bool labels_of_context(const struct py_target *target, uintptr_t context, marker_id numbers[LABELS_MOST]);

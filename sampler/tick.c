@@ -102,10 +102,10 @@ static __attribute__((noinline)) bool put_name(struct recording *record, const s
 static __attribute__((noinline)) void put_labels(struct recording *record, uintptr_t tstate)
 {
     const struct py_target *target = tick.options.target;
-    uintptr_t trie = contexts_trie(target, contexts_of_thread(target, tstate));
+    uintptr_t context = contexts_of_thread(target, tstate), trie = contexts_trie(target, context);
     uint64_t word[NAME_WORDS];
     for (uint32_t i = 0; i < labels_asked; i++) {
-        uint32_t length = labels_read(target, trie, i, (char *)word);
+        uint32_t length = labels_read(target, context, trie, i, (char *)word);
         if (length && put_text(record, RING_LABEL | i << 8, word, length))
             record->entries++;
     }

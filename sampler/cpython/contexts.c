@@ -9,6 +9,7 @@ enum {
     CONTEXT_VARS = 8,
     TRIE_ROOT = 0,
     VARIABLE_NAME = 0,
+    VARIABLE_DEFAULT = 8,
     VARIABLE_HASH = 40,
     BITMAP_SIZE = 0, BITMAP_BITS = 8, BITMAP_ITEMS = 16, /* also of a collision node: its hash is where the bits are */
     ARRAY_ITEMS = 0,
@@ -53,7 +54,10 @@ static enum node node_of(const struct py_target *target, uintptr_t object)
 
 uintptr_t contexts_of_thread(const struct py_target *target, uintptr_t tstate)
 {
-    return word_at(tstate + (uintptr_t)target->layout.thread_context);
+    uint64_t context;
+    if (!guard_word(tstate + (uintptr_t)target->layout.thread_context, &context))
+        return 0;
+    return context ? (uintptr_t)context : CONTEXTS_NONE;
 }
 
 uintptr_t contexts_trie(const struct py_target *target, uintptr_t context)
@@ -113,6 +117,12 @@ uintptr_t contexts_get(const struct py_target *target, uintptr_t trie, const str
             return is_that(target, key, variable) ? object : 0;
     }
     return 0;
+}
+
+uintptr_t contexts_default(const struct py_target *target, const struct context_variable *variable)
+{
+    bool is_still = is_named(target, variable->address, "_contextvars.ContextVar") && is_that(target, variable->address, variable);
+    return is_still ? word_at(behind_head(target, variable->address) + VARIABLE_DEFAULT) : 0;
 }
 
 /* --- finding variables --- */

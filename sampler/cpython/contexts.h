@@ -24,13 +24,20 @@ struct context_variable {
     uint32_t hash;     /* where it is in the trie */
 };
 
-/* 0: none yet, so no variable is set. */
+/* In place of a context: the thread has none yet, so no variable is set. */
+#define CONTEXTS_NONE ((uintptr_t)1)
+
+/* 0: unreadable. */
 uintptr_t contexts_of_thread(const struct py_target *target, uintptr_t tstate);
 
 /* Of a context the trie; 0: it is no context, or unreadable. */
 uintptr_t contexts_trie(const struct py_target *target, uintptr_t context);
 /* What the variable is set to; 0: it is not set there, or unreadable. */
 uintptr_t contexts_get(const struct py_target *target, uintptr_t trie, const struct context_variable *variable);
+
+/* What the variable is where it is not set: ContextVar(default=...), the same as long as it lives; 0: nothing, or it
+ * is not that variable any more. */
+uintptr_t contexts_default(const struct py_target *target, const struct context_variable *variable);
 
 /* --- finding variables: [sampler] --- */
 

@@ -15,7 +15,8 @@ import time
 
 from truth import burn, leave
 
-route, tenant = contextvars.ContextVar("request_route"), contextvars.ContextVar("tenant", default="a default is no label")
+NOBODY = "nobody; by default"
+route, tenant = contextvars.ContextVar("request_route"), contextvars.ContextVar("tenant", default=NOBODY)
 others = [contextvars.ContextVar("other_%d" % i) for i in range(1000)]
 alike = [contextvars.ContextVar(name) for name in ("request_rout", "request_route_", "Tenant")]
 used, lived, slept = collections.Counter(), collections.Counter(), collections.Counter()
@@ -27,7 +28,7 @@ TENANTS = (7, -12345678901, "t" * 300, 0)
 def key():
     """As stacks should say it."""
     context = contextvars.copy_context()
-    return repr([context.get(route), context.get(tenant)])
+    return repr([context.get(route), context.get(tenant, NOBODY)])
 
 
 def note(table, seconds):

@@ -228,6 +228,22 @@ START_TEST(folded_names_are_cut_and_stay_distinct)
 }
 END_TEST
 
+/* Of two, three and four bytes each, behind as many letters as put the cut within one. */
+START_TEST(folded_names_are_cut_between_characters)
+{
+    const uint32_t wide[] = {0xe9, 0x4e2d, 0x1f40d};
+    for (uint32_t i = 0; i < 3; i++)
+        for (uint32_t before = 0; before < 4; before++) {
+            uint32_t name[200], bytes = i + 2, kept = (TEXT_FOLDED_LONGEST - before) / bytes * bytes + before;
+            for (uint32_t j = 0; j < 200; j++)
+                name[j] = j < before ? 'a' : wide[i];
+            ck_assert_uint_eq(strlen(folded(name, 200, 4, 32)), kept + 9);
+            ck_assert_int_eq(out[kept], '~');
+            ck_assert_int_ne((unsigned char)out[kept - bytes] & 0xc0, 0x80); /* the last one is whole */
+        }
+}
+END_TEST
+
 Suite *suite_text(void)
 {
     const TTest *const tests[] = {
@@ -235,7 +251,7 @@ Suite *suite_text(void)
         what_is_no_character_is_escaped, a_path_keeps_the_last_split_free, a_thousand_bytes_stay_whole,
         longer_names_are_cut_and_stay_distinct, a_cut_is_between_characters_and_escapes, a_buffer_that_is_too_small_gives_nothing,
         a_frame_is_name_path_line, paths_are_shown_short, other_paths_stay, a_start_directory_is_compared_in_its_escaped_form,
-        full_paths_stay, runs_of_digits_are_one, folded_names_are_cut_and_stay_distinct,
+        full_paths_stay, runs_of_digits_are_one, folded_names_are_cut_and_stay_distinct, folded_names_are_cut_between_characters,
     };
     Suite *suite = suite_create("text");
     TCase *tcase = tcase_create("text");

@@ -74,7 +74,7 @@ static void look(uintptr_t context)
 static const char *shown(uintptr_t context, uint32_t label)
 {
     static char text[TEXT_FOLDED_MAX + 1];
-    text[labels_read(&world.target, contexts_trie(&world.target, context), label, text)] = '\0';
+    text[labels_read(&world.target, context, contexts_trie(&world.target, context), label, text)] = '\0';
     return text;
 }
 
@@ -97,6 +97,36 @@ START_TEST(values_are_shown)
     ck_assert_str_eq(shown(context_with(0, int_value(3, false, 3, 0, 0, 16)), 1), "");
     ck_assert_str_eq(shown(context_with(0, int_value(3, false, 4, 1, 1, 1)), 1), "");
     ck_assert_str_eq(shown(context_with(0, other.address), 1), "");
+    stop();
+}
+END_TEST
+
+static void has_default(const struct fake_variable *variable, uintptr_t value)
+{
+    fake_words(variable->address + 24, &value, 1);
+}
+
+START_TEST(a_default_is_shown_where_none_is_set)
+{
+    start_labelled(_i, 0);
+    has_default(&route, text_value(5, "nowhere"));
+    uintptr_t both = context_with(text_value(0, "/a"), int_value(1, false, 1, 42, 0, 0)), one = context_with(0, int_value(2, true, 1, 7, 0, 0));
+    ck_assert_str_eq(shown(one, 0), ""); /* not found yet */
+    look(both);
+    ck_assert_str_eq(shown(both, 0), "/a");
+    ck_assert_str_eq(shown(one, 0), "nowhere");
+    ck_assert_str_eq(shown(CONTEXTS_NONE, 0), "nowhere");
+    ck_assert_str_eq(shown(CONTEXTS_NONE, 1), ""); /* it has none */
+    ck_assert_str_eq(shown(0, 0), "");             /* unreadable */
+    ck_assert_str_eq(shown(0x7777000, 0), "");
+    ck_assert_str_eq(shown(context_with(other.address, 0), 0), ""); /* what is set is no label */
+    has_default(&route, other.address);
+    ck_assert_str_eq(shown(one, 0), "");
+    has_default(&route, text_value(5, "nowhere"));
+    struct fake reused = fake_new(route.address, 64);
+    fake_put_word(&reused, world.target.layout.object_type, OTHER_TYPE_AT);
+    fake_place(&reused);
+    ck_assert_str_eq(shown(one, 0), ""); /* another object by now */
     stop();
 }
 END_TEST
@@ -245,7 +275,7 @@ END_TEST
 
 Suite *suite_labels(void)
 {
-    const TTest *const tests[] = {values_are_shown, one_that_is_gone_is_forgotten, of_one_name_the_first_that_is_set, tasks_stand_on_their_labels,
+    const TTest *const tests[] = {values_are_shown, a_default_is_shown_where_none_is_set, one_that_is_gone_is_forgotten, of_one_name_the_first_that_is_set, tasks_stand_on_their_labels,
                                   a_value_that_is_set_meanwhile};
     Suite *suite = suite_create("labels");
     TCase *tcase = tcase_create("each version"), *once = tcase_create("once");
