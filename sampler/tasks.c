@@ -748,14 +748,15 @@ static bool add_handler(struct tasks *tasks, uint32_t index, profile_stack drive
     return true;
 }
 
-/* The tasks that it waits for have its time, but not in `exc`: they handle nothing, or something else. It is not taken here. */
+/* The tasks that it waits for have its time, but not in `exc`: they handle nothing, or something else. It is not taken here;
+ * what was carried of a leaf whose stack is known comes with that stack (add_carried). */
 static void add_awaiting_handler(struct tasks *tasks, uint32_t index, struct window *window, uint64_t now)
 {
     const struct registered *task = registry_at(tasks->registry, index);
     const struct running_loop *loop = loop_of(tasks, task->loop);
     if (!loop || loop->driver == PROFILE_ROOT)
         return;
-    uint64_t since = task->read_ns ? task->read_ns : tasks->last_ns;
+    uint64_t since = task->read_ns && task->kept_stack == PROFILE_ROOT ? task->read_ns : tasks->last_ns;
     if (!add_handler(tasks, index, loop->driver, now > since ? now - since : 0))
         window->counters.dropped[DROP_torn]++;
 }

@@ -190,6 +190,23 @@ START_TEST(one_that_awaits_other_tasks)
 }
 END_TEST
 
+/* Its reading came late while it was a leaf: that time is added once, with the stack that it had. */
+START_TEST(one_that_came_late_and_awaits_another_now)
+{
+    begin(_i, 3);
+    handles(0, 0, VALUE_AT(VALUE_ERROR));
+    fake_task_awaits(&world, 1, 1, 0);
+    fake_world_word(&world, fake_task_at(1) + FAKE_IN_ITER, world.target.layout.wrapper_inner, fake_future_at(1));
+    tick(10 * MS);
+    ck_assert_uint_eq(window.counters.task_postponed, 2);
+    fake_task_waits(&world, 1, 1, fake_task_at(0));
+    fake_task_awaits(&world, 0, 1, 2);
+    tick(10 * MS);
+    ck_assert_uint_eq(handled_in_all(), 20 * MS);
+    stop();
+}
+END_TEST
+
 START_TEST(each_of_two_that_await_each_other)
 {
     begin(_i, 3);
@@ -285,7 +302,8 @@ Suite *suite_handlers(void)
 {
     const TTest *const each[] = {
         one_that_waits_while_it_handles_one, the_innermost_coroutine_wins, another_type_at_the_same_place, while_nothing_runs_it_goes_on,
-        those_at_rest_are_told_apart, one_that_awaits_other_tasks, each_of_two_that_await_each_other, one_that_is_ready,
+        those_at_rest_are_told_apart, one_that_awaits_other_tasks,
+        one_that_came_late_and_awaits_another_now, each_of_two_that_await_each_other, one_that_is_ready,
         one_that_runs_is_its_threads, what_is_no_exception, a_type_whose_name_cannot_be_read, without_the_metric_task, nobody_asked,
     };
     Suite *suite = suite_create("handlers");
