@@ -25,7 +25,8 @@ enum drop_reason {
  * rights, for another reason; files that somebody took away, replaced or cut. threads:
  * ticks that did not look at all of them; tick_deadline: those of them that ran out of time.
  * dump_refused: requests for a dump that nobody may make, or that could not be answered.
- * exceptions: samples of which it could not be read whether they handle one.
+ * exceptions: samples of which it could not be read whether they handle one, and times that a task that handles one and awaits
+ * others had changed since it was read: what it had in `exc` since the tick before is lost.
  * collections: samples while a garbage collection was under way of which it could not be told whether it was theirs.
  * thread_names: threads that are [thread ~] because a window has too many different names;
  * task_names, labels: how often a task was found to be [task ~], a value [LABEL=~] for it;

@@ -758,7 +758,7 @@ static void add_awaiting_handler(struct tasks *tasks, uint32_t index, struct win
         return;
     uint64_t since = task->read_ns && task->kept_stack == PROFILE_ROOT ? task->read_ns : tasks->last_ns;
     if (!add_handler(tasks, index, loop->driver, now > since ? now - since : 0))
-        window->counters.dropped[DROP_torn]++;
+        window->counters.limits[LIMIT_exceptions]++;
 }
 
 static bool is_awaiting_handler(const struct tasks *tasks, const struct registered *task)

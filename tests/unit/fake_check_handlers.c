@@ -207,6 +207,38 @@ START_TEST(one_that_came_late_and_awaits_another_now)
 }
 END_TEST
 
+static uint32_t until_change; /* reads; 0: never */
+
+static void handle_another(uintptr_t address, size_t length)
+{
+    uintptr_t at = fake_coro_at(0, 0) + (uintptr_t)(world.target.layout.gen_exc_state + world.target.layout.exc_value);
+    if (until_change && address <= at && address + length > at && !--until_change)
+        handles(0, 0, VALUE_AT(KEY_ERROR));
+}
+
+/* It goes on to another exception while it is read, at whichever read: its time is there, or its loss is counted as one of
+ * what tasks handle, not as a tick of threads that was lost. */
+START_TEST(one_that_awaits_another_and_changes)
+{
+    uint32_t lost = 0;
+    for (uint32_t reads = 1; reads < 12; reads++) {
+        begin(_i, 2);
+        fake_task_awaits(&world, 0, 1, 1);
+        handles(0, 0, VALUE_AT(VALUE_ERROR));
+        until_change = reads;
+        fake_on_read(handle_another);
+        tick(10 * MS);
+        until_change = 0;
+        bool counted = window.counters.limits[LIMIT_exceptions] == 1;
+        ck_assert_uint_eq(handled_in_all(), counted ? 0 : 10 * MS);
+        ck_assert_uint_eq(window.counters.dropped[DROP_torn], 0);
+        lost += counted;
+        stop();
+    }
+    ck_assert_uint_ge(lost, 1);
+}
+END_TEST
+
 START_TEST(each_of_two_that_await_each_other)
 {
     begin(_i, 3);
@@ -303,7 +335,7 @@ Suite *suite_handlers(void)
     const TTest *const each[] = {
         one_that_waits_while_it_handles_one, the_innermost_coroutine_wins, another_type_at_the_same_place, while_nothing_runs_it_goes_on,
         those_at_rest_are_told_apart, one_that_awaits_other_tasks,
-        one_that_came_late_and_awaits_another_now, each_of_two_that_await_each_other, one_that_is_ready,
+        one_that_came_late_and_awaits_another_now, one_that_awaits_another_and_changes, each_of_two_that_await_each_other, one_that_is_ready,
         one_that_runs_is_its_threads, what_is_no_exception, a_type_whose_name_cannot_be_read, without_the_metric_task, nobody_asked,
     };
     Suite *suite = suite_create("handlers");
