@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: MIT
 """busy: does a fixed kind of work for SECONDS and prints rounds a wall second, rounds a CPU second.
 
-    busy.py calls|errors|threads|asyncio|waiting|beside|idle SECONDS
+    busy.py calls|errors|garbage|threads|asyncio|labelled|stands|waiting|beside|idle SECONDS
 
 errors: half of the time goes by while an exception is handled.
+garbage: half of the time or so it is collected.
+labelled: as asyncio, of tasks that have names and a context variable of their own.
+stands: as asyncio, and half of the time the loop's thread stands in a call.
 threads: four of them want the GIL all the time.
 waiting: as asyncio, beside 10,000 tasks of four coroutines that wait all the time.
 beside: as calls, in steps of 5 ms, beside these.
 """
 import asyncio
 import concurrent.futures
+import contextvars
+import gc
 import sys
 import time
 
@@ -17,6 +22,8 @@ import waiting as crowd
 
 WAITING = 10000
 STEP = 0.005  # seconds
+
+route = contextvars.ContextVar("route")
 
 
 def fib(n):
@@ -43,6 +50,18 @@ def errors(end):
     return rounds
 
 
+def garbage(end):
+    gc.disable()
+    rounds, heap = 0, [[] for _ in range(20000)]  # it is looked through each time
+    while time.monotonic() < end:
+        began = time.monotonic()
+        gc.collect()
+        took = time.monotonic() - began
+        rounds += calls(time.monotonic() + took)
+    del heap
+    return rounds
+
+
 def threads(end):
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         return sum(pool.map(calls, [end] * 4))
@@ -58,6 +77,27 @@ async def service(end):
     while time.monotonic() < end:
         await asyncio.gather(*[step(i) for i in range(10)])
         rounds += 1
+    return rounds
+
+
+async def labelled_step(n):
+    route.set("/route/%d" % n)
+    return await step(n)
+
+
+async def labelled(end):
+    rounds = 0
+    while time.monotonic() < end:
+        await asyncio.gather(*[asyncio.create_task(labelled_step(i), name="step %d" % i) for i in range(10)])
+        rounds += 1
+    return rounds
+
+
+async def stands(end):
+    rounds = 0
+    while time.monotonic() < end:
+        rounds += await service(time.monotonic() + STEP)
+        time.sleep(STEP)
     return rounds
 
 
@@ -81,7 +121,7 @@ async def serve(work, seconds, waiting=0):
     return figures
 
 
-SERVICES = {"asyncio": (service, 0), "waiting": (service, WAITING), "beside": (compute, WAITING)}
+SERVICES = {"asyncio": (service, 0), "labelled": (labelled, 0), "stands": (stands, 0), "waiting": (service, WAITING), "beside": (compute, WAITING)}
 
 
 def work(kind, seconds):
@@ -89,7 +129,7 @@ def work(kind, seconds):
     if kind == "idle":
         time.sleep(seconds)
     else:
-        rounds = {"calls": calls, "errors": errors, "threads": threads}[kind](wall + seconds)
+        rounds = {"calls": calls, "errors": errors, "garbage": garbage, "threads": threads}[kind](wall + seconds)
     return rounds / (time.monotonic() - wall), rounds / (time.thread_time() - cpu)
 
 

@@ -29,6 +29,7 @@ WAITING = 5000
 BOUND = 0.98
 EXC = {"APROF_METRICS": "cpu,wall,task,exc"}
 GIL = {"APROF_METRICS": "cpu,wall,task,gil"}
+BLOCK = {"APROF_METRICS": "cpu,wall,task,block"}
 
 # limit: for a Python. measure: (python, options) -> values. lower: the lower end counts, and is to be above. once: what no Python changes
 Goal = collections.namedtuple("Goal", "what unit limit measure command lower once", defaults=(False, False))
@@ -112,8 +113,15 @@ GOALS = [
     Goal("... its first seconds (busy program)", "% of its CPU", 0.5, own("calls"), "goals.py --only \"busy program\" --python {0}"),
     Goal("CPU, four threads that want the GIL", "% of its CPU", 1, own("threads"), "goals.py --only GIL --python {0}"),
     Goal("... with the metric gil (GIL)", "% of its CPU", 1, own("threads", GIL), "goals.py --only GIL --python {0}"),
+    Goal("... with the threads' names (GIL)", "% of its CPU", 1, own("threads", {"APROF_THREAD_FRAMES": "1"}), "goals.py --only GIL --python {0}"),
     Goal("CPU, exceptions half of the time", "% of its CPU", 1, own("errors"), "goals.py --only exceptions --python {0}"),
     Goal("... with the metric exc (exceptions)", "% of its CPU", 1, own("errors", EXC), "goals.py --only exceptions --python {0}"),
+    Goal("CPU, a loop that stands half of the time", "% of its CPU", 1, own("stands"), "goals.py --only stands --python {0}"),
+    Goal("... with the metric block (stands)", "% of its CPU", 1, own("stands", BLOCK), "goals.py --only stands --python {0}"),
+    Goal("CPU, tasks with names and a label", "% of its CPU", 1, own("labelled"), "goals.py --only label --python {0}"),
+    Goal("... with the names (label)", "% of its CPU", 1, own("labelled", {"APROF_TASK_NAMES": "1"}), "goals.py --only label --python {0}"),
+    Goal("... with the label", "% of its CPU", 1, own("labelled", {"APROF_LABEL": "route"}), "goals.py --only label --python {0}"),
+    Goal("CPU, garbage collected half of the time", "% of its CPU", 1, own("garbage"), "goals.py --only garbage --python {0}"),
     Goal("CPU, busy beside 10,000 waiting tasks", "% of its CPU", 1, own("beside"), "goals.py --only beside --python {0}"),
     Goal("... task ticks a second (beside)", "", 10, rounds_a_second("beside"), "goals.py --only beside --python {0}", lower=True),
     Goal("... ticks missed (beside)", "%", 0.5, missed("beside"), "goals.py --only beside --python {0}"),
