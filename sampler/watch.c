@@ -123,6 +123,7 @@ struct look {
     struct window *window;
     uint64_t now, cpu; /* when the looks began: wall clock, and our thread's CPU clock */
     uint64_t deadline; /* for each of the two, from there */
+    uint64_t late_ns;  /* that a thread stands may be noticed to be over so much later: where no thread's own clock was read */
 };
 
 static void mark_all(void);
@@ -448,7 +449,7 @@ static void loop_time(const struct look *look, const struct watched *watched, pr
 /* It stands in this stack still: had it been in the selector meanwhile, its CPU clock would have moved. */
 static void loop_stands(const struct look *look, const struct watched *watched, profile_stack stack)
 {
-    uint64_t since = watched->stands_ns, now = watched->account.looked_ns;
+    uint64_t since = watched->stands_ns, now = watched->account.looked_ns - look->late_ns;
     if (!look->watch->options.clock_precise || !since || now <= since || !is_step(look->stacks->profile, stack))
         return;
     struct loop_time *loop = loop_of(look, watched);
@@ -1395,12 +1396,13 @@ bool watch_wants_tick(const struct watch *watch, uint64_t now)
 
 void watch_rest(struct watch *watch, struct stacks *stacks, struct account_book *book, struct window *window, uint64_t now)
 {
-    struct look look = {.watch = watch, .stacks = stacks, .book = book, .window = window, .now = now};
+    struct look look = {.watch = watch, .stacks = stacks, .book = book, .window = window, .now = now,
+                        .late_ns = REST_LATE_TICKS * clock_kernel_tick()};
     for (uint32_t i = 0; i < watch->draw.count; i++) {
         struct watched *watched = watch->by_record[watch->draw.order[i]];
         account_look(&watched->account, now, watched->account.looked_cpu);
         wait_in(&look, watched, watched->last);
-        steps_stand(&watched->steps, now - REST_LATE_TICKS * clock_kernel_tick());
+        steps_stand(&watched->steps, now - look.late_ns);
     }
     count_looks(&window->counters, watch->draw.count, watch->draw.count);
 }
