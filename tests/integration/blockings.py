@@ -75,9 +75,9 @@ def guessed(python, long):
 
 
 TESTS = [
-    ("blocking", blocking("main"), True),
+    ("blocking", blocking("main"), h.HALF),
     ("blocking-contended", blocking("main", "contended"), False),
-    ("blocking-thread", blocking("thread"), True),
+    ("blocking-thread", blocking("thread"), h.HALF),
     ("blocking-uvloop", blocking("uvloop"), True),
-    ("blocking-guessed", guessed, True),
+    ("blocking-guessed", guessed, h.HALF),
 ]

@@ -226,11 +226,11 @@ def ends_meanwhile(pythons, long):
 
 
 TESTS = [
-    ("dump-threads", threads, True),
+    ("dump-threads", threads, h.HALF),
     ("dump-gil", contended, True),
-    ("dump-tasks", tasks, True),
+    ("dump-tasks", tasks, h.HALF),
     ("dump-running-task", running_task, True),
-    ("dump-without-tasks", without_tasks, True),
+    ("dump-without-tasks", without_tasks, h.HALF),
 ]
 ONCE = [
     ("dump-refusals", refusals, True),

@@ -92,7 +92,7 @@ def alone(python, long):
 
 
 TESTS = [
-    ("exc", exc, False),
+    ("exc", exc, h.HALF),
     ("exc-tasks", tasks, True),
     ("exc-tasks-alone", alone, True),
 ]

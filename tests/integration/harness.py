@@ -27,7 +27,11 @@ WORK = os.path.join(REPO, "build", "integration")
 FORKY = os.environ.get("APROF_FORKY", "/var/tmp/aprof-forky")
 SUPPORTED = ((3, 11), (3, 12), (3, 13), (3, 14), (3, 15))
 
-WAITS = "waits"  # of a row: it hardly does anything but wait, and may do so beside several others
+# How much of a core a row uses while it runs; True: all of it. So many run side by side as have
+# room on CORES. A row whose figure is what something costs, or how much of it is done, says
+# False: it runs alone.
+HALF, WAITS = 0.4, 0.1
+CORES = 2
 STANDARD_ERRORS = 3  # of the number of ticks: the statistical part of every tolerance
 
 
@@ -542,6 +546,33 @@ class Tally:
         if self.second_tries:
             print("%d passed at the second try only" % self.second_tries)
         return "%d passed, %d failed, %d skipped" % (self.count("pass"), self.count("FAIL"), self.count("skip"))
+
+
+def side_by_side(jobs):
+    """Runs each (share, function, arguments), as many at a time as their shares have room for on CORES."""
+    waiting, room, changed = list(jobs), [CORES], threading.Condition()
+
+    def run_one(share, function, arguments):
+        try:
+            function(*arguments)
+        finally:
+            with changed:
+                room[0] += share
+                changed.notify()
+
+    threads = []
+    with changed:
+        while waiting:
+            fits = next((job for job in waiting if job[0] <= room[0] + 1e-9), None)
+            if not fits:
+                changed.wait()
+                continue
+            waiting.remove(fits)
+            room[0] -= fits[0]
+            threads.append(threading.Thread(target=run_one, args=fits))
+            threads[-1].start()
+    for thread in threads:
+        thread.join()
 
 
 def remove_work():

@@ -61,7 +61,7 @@ def embedded(way, loaded=False):
 
 TESTS = [
     ("embed-late", embedded("late"), True),
-    ("embed-twice", embedded("twice"), False),
+    ("embed-twice", embedded("twice"), True),
     ("embed-thread", embedded("thread"), True),
     ("embed-never", embedded("never"), True),
     ("embed-loaded", embedded("late", loaded=True), True),

@@ -315,7 +315,7 @@ TESTS = [
     ("pool-spawn", pool("spawn"), True),
     ("pool-forkserver", pool("forkserver"), h.WAITS),
     ("pool-terminate", pool("terminate"), True),
-    ("children-python", short_pythons, False),
+    ("children-python", short_pythons, True),
     ("children-foreign", foreign_children, True),
     ("children-off", no_children, True),
     ("forks-no-warning", single_forks, False),
