@@ -14,6 +14,7 @@ from hazard import Hazard, h
 PROGRAM = os.path.join(hazard.HERE, "programs", "ends.py")
 BURNT_US = 60000  # by the program, before it ends
 AT_ONCE = 3       # ways of one row: most of them wait
+STARVED_ROUNDS = 4
 SLACK = 0.010     # s: a turn of the scheduler on a machine with too much to do
 
 # What is right, way by way: status, stdout, how the spool says that it ended (None:
@@ -125,17 +126,24 @@ def starved_end(case, python, way, status, ended):
     return let_go - began, usual, sum(p.counter("dropped", "deadline") for p in spool.by_pid(pid))
 
 
-def starved(case):
-    """A sampler that gets no CPU: the end waits 20 ms at most, and is told truly."""
-    pythons, unanswered = [python for python in case.pythons if not python.prefix][:None if case.long else 1], 0
-    if not pythons:
-        raise h.Skip("needs a Python that is started without another program")
+def starved_ends(case, pythons):
+    """Each way to end; how many ticks met their deadline in all."""
+    unanswered = 0
     for way, (status, ended) in STARVED.items():
         rounds = [starved_end(case, python, way, status, ended) for python in pythons for _ in range(3 if case.long else 1)]
         waited, usual = (statistics.median(row[column] for row in rounds) for column in (0, 1))
         case.check(waited <= 1.5 * usual + SLACK, "%s: it waited %.1f ms, where a wait of 20 takes %.1f", way, 1e3 * waited, 1e3 * usual)
         unanswered += sum(row[2] for row in rounds)
-    case.check(unanswered > 0, "the sampler had CPU each time: nothing was tried")
+    return unanswered
+
+
+def starved(case):
+    """A sampler that gets no CPU: the end waits 20 ms at most, and is told truly."""
+    pythons = [python for python in case.pythons if not python.prefix][:None if case.long else 1]
+    if not pythons:
+        raise h.Skip("needs a Python that is started without another program")
+    tried = any(starved_ends(case, pythons) for _ in range(STARVED_ROUNDS))  # the scheduler may have been kind to it
+    case.check(tried, "the sampler had CPU each time: nothing was tried")
 
 
 def compare_ways(case, ways):

@@ -286,10 +286,11 @@ def starve_sampler():
     Without the profiler there is no such thread, but the same load."""
     import subprocess
     place = max(os.sched_getaffinity(0))
-    load = [sys.executable, "-S", "-c", "import os, time\nos.sched_setaffinity(0, {%d})\nend = time.monotonic() + 1\n"
-            "while time.monotonic() < end: pass" % place]
-    for _ in range(2):
-        subprocess.Popen(load, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env={})
+    # They are there before this goes on, and stay until it has ended, however slow the machine is.
+    load = [sys.executable, "-S", "-c", "import os, time\nos.sched_setaffinity(0, {%d})\nparent = os.getppid()\nos.write(1, b'.')\n"
+            "while os.getppid() == parent and time.process_time() < 5: pass" % place]
+    for loads in [subprocess.Popen(load, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env={}) for _ in range(2)]:
+        loads.stdout.read(1)
     for name in os.listdir("/proc/self/task"):
         with open("/proc/self/task/%s/comm" % name) as comm:
             if comm.read() == "aprof\n":
