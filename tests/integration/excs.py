@@ -30,14 +30,15 @@ def exc(python, long):
     truth, spool, _ = h.run_oracle(python, "exc.py", 10 * SECONDS if long else SECONDS, settings=ON)
     process = spool.one()
     found, handled, lived, worst = by_type(process), truth["handled"], truth["lived"], 0
+    late = process.counter("ticks", "missed") / 250  # s: after a tick that was missed the next one books both periods
     for name, seconds in handled.items():
         off = 100 * abs(found[name] - seconds) / lived
-        need(off <= POINTS, "%s: %.3f s, truth %.3f: %.2f points off", name, found[name], seconds, off)
+        need(off <= POINTS + 100 * late / lived, "%s: %.3f s, truth %.3f: %.2f points off", name, found[name], seconds, off)
         worst = max(worst, off)
     strange = {name: seconds for name, seconds in found.items() if name not in handled}
     need(sum(strange.values()) <= 0.005 * lived + PERIOD / 1e6, "never handled for long: %s", strange)
     total, truth_total = sum(found.values()), sum(handled.values())
-    need(abs(total - truth_total) <= POINTS / 100 * lived, "%.3f s in all, truth %.3f, of %.3f", total, truth_total, lived)
+    need(abs(total - truth_total) <= POINTS / 100 * lived + late, "%.3f s in all, truth %.3f, of %.3f, %.3f of them late", total, truth_total, lived, late)
     for metric in ("cpu", "wall"):
         need(not any(f.text.startswith("[exception ") for frames, _ in process.stacks(metric) for f in frames), "an exception in %s", metric)
     need(not any("exceptions" in meta["limits"] for meta in process.metas()), "some could not be read")
