@@ -428,10 +428,10 @@ RECORD_LEAST = 4000  # frames that a CPU tick's record has room for, at least
 
 def check_deep(truth, found, depth, metric):
     """All links in order, outermost first; or the cut is marked and the innermost are there."""
-    count, seconds = truth["count"], truth["seconds"]
+    count = truth["count"]
     mine = [c for c in found if "link_0" in c.names]
     whole = sum(c.us for c in mine)
-    expected = 1e6 * (truth["cpu"] if metric == "cpu" else 1.5 * seconds)
+    expected = 1e6 * (truth["cpu"] if metric == "cpu" else truth["lived"])
     need(abs(whole - expected) <= s.tolerance(expected), "%s: link_0 has %.0f of %.0f ms; found: %s", metric, whole / 1e3, expected / 1e3,
          s.show([c for c in found if links_of(c)], 2)[:600])
     for chain in mine:
@@ -528,7 +528,7 @@ def callback_apart(truth, process, found):
 
 def blocked_on_both(truth, process, found):
     wall = s.chains(process, "wall")
-    s.check_times(wall, [(["blocked_main", "blocked", "blocks"], 1)], near=lambda names: s.holding(wall, "blocks"))
+    s.check_times(wall, truth["expected"], near=lambda names: s.holding(wall, "blocks"))
 
 
 def no_tasks(truth, process, found):

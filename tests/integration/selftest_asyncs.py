@@ -127,7 +127,7 @@ def laws(t):
 
     def deep(names, depth=512):
         rows = {names: 1500}
-        check_deep({"count": 3, "seconds": 1, "cpu": 0.5}, s.chains(process(rows), "task"), depth, "task")
+        check_deep({"count": 3, "lived": 1.5, "cpu": 0.5}, s.chains(process(rows), "task"), depth, "task")
     t.accepts("all links", deep, "main link_3 link_2 link_1 link_0 sleep")
     t.refuses("a link missing", deep, "main link_3 link_1 link_0 sleep")
     t.refuses("upside down", deep, "main link_0 link_1 link_2 link_3")

@@ -22,10 +22,11 @@ async def link(number):
     if number:
         await wrap(links[number - 1](number - 1))
     else:
+        began = time.monotonic()
         await asyncio.sleep(seconds)
         before = time.thread_time()
         burn(seconds / 2, time.monotonic)
-        used.append(time.thread_time() - before)
+        used.append((time.thread_time() - before, time.monotonic() - began))
 
 
 links = [named("link_%d" % number, link) for number in range(count + 1)]
@@ -36,4 +37,4 @@ async def main():
 
 
 asyncio.run(main())
-leave({"count": count, "seconds": seconds, "cpu": used[0]})
+leave({"count": count, "seconds": seconds, "cpu": used[0][0], "lived": used[0][1]})

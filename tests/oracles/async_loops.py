@@ -183,7 +183,9 @@ def run_callbacks():
 
 
 async def blocked():
+    began = time.monotonic()
     blocks(SECONDS)
+    expect((time.monotonic() - began) / SECONDS, "blocked_main", "blocked", "blocks")
 
 
 async def blocked_main():
@@ -192,7 +194,6 @@ async def blocked_main():
 
 def run_blocked():
     asyncio.run(blocked_main())
-    expect(1, "blocked_main", "blocked", "blocks")
 
 
 # ---------------------------------------------------------------- tasks of other makes
