@@ -182,7 +182,7 @@ def work_asking(seconds):
 
 def flood(case):
     """As many as will be answered, of thousands of tasks: the program's results are right, the cost is bounded."""
-    seconds = 20 if case.long else 5
+    seconds = 20 if case.long else 3
     result, driver = driven(case, STAYS % 5000, work_asking(seconds), out=b"5000 {49995000}\n")
     case.tried(driver.done or 0)
     if result and driver.done:
@@ -194,7 +194,7 @@ def flood(case):
 
 def forks(case):
     """A program that forks all the time is answered between its forks, and not held up by it."""
-    began, seconds = time.monotonic(), 10 if case.long else 3
+    began, seconds = time.monotonic(), 10 if case.long else 2
     result, driver = driven(case, FORKS, work_asking(seconds), out=b"all True\n")
     case.tried(driver.done or 0)
     case.note = "%s answers" % driver.done
