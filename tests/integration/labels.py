@@ -105,7 +105,7 @@ def off(python, long):
 
 
 TESTS = [
-    ("labels-some", some, True),
+    ("labels-some", some, False),
     ("labels-many", many, h.HALF),
     ("labels-off", off, h.HALF),
 ]
