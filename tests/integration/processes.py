@@ -7,6 +7,7 @@ import subprocess
 import time
 
 import harness as h
+from endings import said_lost
 from harness import need
 
 TICK = 0.010
@@ -71,7 +72,7 @@ def pool(how):
             need(len(processes) == 1, "worker %s has %d spools", pid, len(processes))
             found = processes[0].total("cpu") / 1e6
             # what it says that it lost, as on a machine with too much to do at its end, may be lacking
-            said = sum(n for m in processes[0].metas() for key, n in m["dropped"].items() if key not in h.KEPT) * TICK
+            said = said_lost(processes[0]) / 1e6
             need(0.98 * burnt - lost - said - TICK <= found <= 1.01 * cpu + 0.05, "worker %s: %.3f of %.3f s, %.3f of them burnt, %.2f said to be lost",
                  pid, found, cpu, burnt, said)
             frames = [f for f, _ in processes[0].stacks("cpu") if any(x.name == "task" for x in f)]
