@@ -3,6 +3,7 @@
 
 #include <check.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
@@ -42,13 +43,12 @@ START_TEST(no_such_thread_has_no_clock)
 END_TEST
 
 static _Atomic pid_t sleeper_tid;
-static _Atomic int sleeper_stop;
+static sem_t sleeper_stop;
 
 static void *sleeper(void *arg)
 {
     sleeper_tid = gettid();
-    while (!sleeper_stop)
-        usleep(1000);
+    sem_wait(&sleeper_stop);
     return NULL;
 }
 
@@ -56,6 +56,7 @@ START_TEST(another_threads_clock_stands_while_it_waits_and_ends_with_it)
 {
     pthread_t thread;
     uint64_t first, second;
+    ck_assert_int_eq(sem_init(&sleeper_stop, 0, 0), 0);
     ck_assert_int_eq(pthread_create(&thread, NULL, sleeper, NULL), 0);
     while (sleeper_tid == 0)
         usleep(100);
@@ -63,7 +64,7 @@ START_TEST(another_threads_clock_stands_while_it_waits_and_ends_with_it)
     burn(1000000);
     ck_assert(clock_thread(sleeper_tid, &second));
     ck_assert_uint_lt(second - first, 1000000);
-    sleeper_stop = 1;
+    sem_post(&sleeper_stop);
     pthread_join(thread, NULL);
     ck_assert(!clock_thread(sleeper_tid, &first));
 }

@@ -13,6 +13,8 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -277,26 +279,45 @@ START_TEST(ignored_and_default_sigurg_do_nothing)
 }
 END_TEST
 
+struct interrupted {
+    pthread_t thread;
+    pid_t tid;
+    int fd;
+};
+
+/* In the call of that number, as the kernel says. */
+static bool is_in_call(pid_t tid, long call)
+{
+    char path[64], text[32] = "";
+    snprintf(path, sizeof path, "/proc/self/task/%d/syscall", (int)tid);
+    FILE *file = fopen(path, "r");
+    bool read = file && fgets(text, sizeof text, file);
+    if (file)
+        fclose(file);
+    return read && text[0] >= '0' && text[0] <= '9' && strtol(text, NULL, 10) == call;
+}
+
+/* The signal comes once the reader waits, the byte once the signal has been there. */
 static void *interrupter(void *arg)
 {
-    usleep(20000);
-    pthread_kill(*(pthread_t *)arg, CLAIMED);
-    usleep(20000);
-    ck_assert_int_eq((int)write(((int *)((pthread_t *)arg + 1))[0], "x", 1), 1);
+    struct interrupted *reader = arg;
+    while (!is_in_call(reader->tid, SYS_read))
+        usleep(100);
+    int calls = mine_calls + handler_calls;
+    pthread_kill(reader->thread, CLAIMED);
+    while (mine_calls + handler_calls == calls)
+        usleep(100);
+    ck_assert_int_eq((int)write(reader->fd, "x", 1), 1);
     return NULL;
 }
 
 static ssize_t read_interrupted(void)
 {
-    struct {
-        pthread_t thread;
-        int fd;
-    } arg;
+    struct interrupted arg = {.thread = pthread_self(), .tid = gettid()};
     int pipes[2];
     char byte;
     pthread_t thread;
     ck_assert_int_eq(pipe(pipes), 0);
-    arg.thread = pthread_self();
     arg.fd = pipes[1];
     pthread_create(&thread, NULL, interrupter, &arg);
     ssize_t got = read(pipes[0], &byte, 1);
