@@ -13,7 +13,7 @@
  *
  * A loop's entry says more where there is something to say: "stood_us" and "stood_in", the longest that its thread
  * is known to have stood still in one step of the loop, and the last frames of that stack, 255 bytes at most;
- * "step_least_us", "step_most_us" and "step_in", how long its longest step took at least and at most, whatever it did
+ * "step_least_us", "step_most_us" and "step_in", of the step that took the most at least: that, what it took at most
  * (sampler/steps.h), and likewise a stack that was seen in it; "steps_unknown", looks that could not tell which step
  * it was in; and where the metric task is
  * recorded, of its tasks that do not run, "pending_us" and "pending_peak", "ready_us" and "ready_peak": summed over the

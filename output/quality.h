@@ -36,7 +36,7 @@ struct quality_loop {
     uint64_t thread, idle_us, busy_us;
     uint64_t stood_us;           /* the longest that it stood still in one step; 0: never, or the library was too old to say */
     const char *stood_in;        /* the last frames of the stack that it stood in; NULL: not known */
-    uint64_t step_least_us, step_most_us; /* of its longest step, at least and at most; 0: none was followed, or the library was too old */
+    uint64_t step_least_us, step_most_us; /* of the step that took the most at least: that, and at most; 0: none was followed, or the library was too old */
     const char *step_in;         /* ... the last frames of a stack seen in it; NULL: not known */
     uint64_t steps_unknown;      /* looks that could not tell which step it was in */
     uint64_t counted_us, pending_us, ready_us; /* of its tasks: pending_us / counted_us were pending on average */
@@ -103,7 +103,7 @@ const char *quality_program(const struct quality *quality);
 /* CPU of sampler and handlers in per cent of the processes' CPU; 0 where there was none. */
 double quality_own_cost(const struct quality *quality);
 
-/* In JSON, with the keys that metadata has for them: the time around the GIL, of a loop its longest step, where one was
+/* In JSON, with the keys that metadata has for them: the time around the GIL, of a loop that step, where one was
  * followed, and its tasks, where they were counted. */
 json_t *quality_gil(const struct quality *quality);
 void quality_put_step(json_t *object, const struct quality_loop *loop);

@@ -577,7 +577,7 @@ static void print_loop_health(const struct quality_loop *loop)
         sentence_end(&stood);
     }
     if (loop->step_least_us) {
-        sentence_add(&step, "the longest took at least %s", human_time(time, loop->step_least_us));
+        sentence_add(&step, "one took at least %s", human_time(time, loop->step_least_us));
         sentence_add(&step, "at most %s", human_time(time, loop->step_most_us));
         if (loop->step_in)
             sentence_add(&step, "seen in %s", last_frame(loop->step_in));

@@ -66,7 +66,8 @@ START_TEST(another_threads_clock_stands_while_it_waits_and_ends_with_it)
     ck_assert_uint_lt(second - first, 1000000);
     sem_post(&sleeper_stop);
     pthread_join(thread, NULL);
-    ck_assert(!clock_thread(sleeper_tid, &first));
+    while (clock_thread(sleeper_tid, &first))
+        usleep(100); /* who joined it may be a little faster than it leaves the kernel */
 }
 END_TEST
 
