@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "hooks/mem.h"
 #include "sampler/codes.h"
 #include "sampler/cpython/exceptions.h"
 #include "sampler/text.h"
@@ -30,7 +31,7 @@ struct text {
     profile_frame frame; /* 0: not yet made in this window */
     uint16_t length;
     bool kept;
-    char text[TEXT_MAX];
+    char *text;
 };
 
 struct table {
@@ -74,6 +75,19 @@ static uint32_t free_place(struct table *table)
     return place;
 }
 
+/* False: there are too many, or there is no memory. */
+static bool add(struct table *table, uint16_t *slot, uint64_t hash, const char *name, uint32_t length)
+{
+    char *copy = table->used < MARKERS_MOST ? mem_alloc(length) : NULL;
+    if (!copy)
+        return false;
+    *slot = (uint16_t)(free_place(table) + 1);
+    table->text[*slot - 1] = (struct text){.hash = hash, .length = (uint16_t)length, .text = copy};
+    memcpy(copy, name, length);
+    table->used++;
+    return true;
+}
+
 static marker_id number_of(uint32_t kind, const char *name, uint32_t length)
 {
     struct table *table = &tables[kind];
@@ -81,16 +95,9 @@ static marker_id number_of(uint32_t kind, const char *name, uint32_t length)
     uint16_t *slot = slot_of(table, hash);
     if (length == 0 || length > TEXT_MAX)
         return 0;
-    if (!*slot && table->used == MARKERS_MOST) {
+    if (!*slot && !add(table, slot, hash, name, length)) {
         table->refused++;
         return (marker_id)(kind * OF_KIND + OTHERS);
-    }
-    if (!*slot) {
-        *slot = (uint16_t)(free_place(table) + 1);
-        struct text *text = &table->text[*slot - 1];
-        *text = (struct text){.hash = hash, .length = (uint16_t)length};
-        memcpy(text->text, name, length);
-        table->used++;
     }
     return (marker_id)(kind * OF_KIND + *slot);
 }
@@ -183,8 +190,10 @@ static void end_keeping(struct table *table)
     table->used = table->top = 0;
     for (uint32_t i = 0; i < top; i++) {
         struct text *text = &table->text[i];
-        if (!text->kept)
+        if (!text->kept && text->hash) {
+            mem_free(text->text);
             text->hash = 0;
+        }
         if (!text->hash)
             continue;
         *slot_of(table, text->hash) = (uint16_t)(i + 1);

@@ -11,8 +11,8 @@
  * forgotten, and their numbers used again.
  *
  * Runs in: [loader] for what is asked for, which anybody may read from then on;
- * [sampler] for the rest. No allocation: a table of its own, whose pages are not
- * there until they are used. A forked child goes on with what its parent had.
+ * [sampler] for the rest. Texts are in the profiler's own heap, for want of which they
+ * are like those that are too many. A forked child goes on with what its parent had.
  */
 #ifndef APROF_SAMPLER_MARKERS_H
 #define APROF_SAMPLER_MARKERS_H
@@ -52,7 +52,7 @@ void markers_keep(marker_id number);
 /* ... until now. */
 void markers_end_keeping(void);
 
-/* How often there were too many, since it was asked last. */
+/* How often there were too many, or no memory for one more, since it was asked last. */
 void markers_count(struct counters *counters);
 
 #endif
