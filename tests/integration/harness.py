@@ -27,10 +27,10 @@ WORK = os.path.join(REPO, "build", "integration")
 FORKY = os.environ.get("APROF_FORKY", "/var/tmp/aprof-forky")
 SUPPORTED = ((3, 11), (3, 12), (3, 13), (3, 14), (3, 15))
 
-# How much of a core a row uses while it runs; True: all of it. So many run side by side as have
-# room on CORES. A row whose figure is what something costs, or how much of it is done, says
-# False: it runs alone.
-HALF, WAITS = 0.4, 0.1
+# How much of a core a row needs while it runs, its start and end and the sampler included, so that it
+# hardly ever waits for one; True: all of it. So many run side by side as have room on CORES. A row
+# whose figure is what something costs, or how much of it is done, says False: it runs alone.
+HALF, WAITS = 0.6, 0.3
 CORES = 2
 STANDARD_ERRORS = 3  # of the number of ticks: the statistical part of every tolerance
 
