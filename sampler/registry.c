@@ -1100,7 +1100,7 @@ static void read_anew(struct registry *registry, uint32_t index, uint64_t glance
 static bool is_as_it_was(const struct registry *registry, uint32_t index, uint64_t glance)
 {
     const struct registered *task = &registry->tasks[index];
-    return glance && glance == task->glance && (task->status == TASK_WAITING || task->status == TASK_READY) &&
+    return glance && glance == task->glance && registry_is_suspended(task) &&
            (registry->round + index) % REREAD_EVERY != 0;
 }
 

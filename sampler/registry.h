@@ -120,6 +120,12 @@ _Static_assert(sizeof(struct registered) == 192, "three cache lines");
 
 struct registry;
 
+/* As last read: it waits, or could go on. */
+static inline bool registry_is_suspended(const struct registered *task)
+{
+    return task->status == TASK_WAITING || task->status == TASK_READY;
+}
+
 struct registry *registry_new(const struct py_target *target);
 void registry_free(struct registry *registry);
 

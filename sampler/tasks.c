@@ -719,7 +719,7 @@ static void add_or_carry(struct tasks *tasks, uint32_t index, struct window *win
 
 static bool is_leaf(const struct tasks *tasks, const struct registered *task)
 {
-    return (task->status == TASK_WAITING || task->status == TASK_READY) && !registry_awaits_task(tasks->registry, task);
+    return registry_is_suspended(task) && !registry_awaits_task(tasks->registry, task);
 }
 
 /* --- one that is no leaf, and handles an exception --- */
@@ -763,8 +763,7 @@ static void add_awaiting_handler(struct tasks *tasks, uint32_t index, struct win
 
 static bool is_awaiting_handler(const struct tasks *tasks, const struct registered *task)
 {
-    return registry_exception(tasks->registry, task) && registry_awaits_task(tasks->registry, task) &&
-           (task->status == TASK_WAITING || task->status == TASK_READY);
+    return registry_exception(tasks->registry, task) && registry_awaits_task(tasks->registry, task) && registry_is_suspended(task);
 }
 
 /* --- groups at rest --- */

@@ -6,28 +6,13 @@
 Each function notes what it used and how long it ran under the way that leads to it.
 """
 import asyncio
-import collections
 import inspect
 import threading
-import time
 
 import anyio
 import anyio.to_thread
 
-from truth import burn, leave
-
-used, ran = collections.Counter(), collections.Counter()
-lock = threading.Lock()
-
-
-def work(way, compute, wait):
-    cpu, began = time.thread_time(), time.monotonic()
-    for _ in range(5):
-        burn(compute / 5)
-        time.sleep(wait / 5)
-    with lock:
-        used[way] += time.thread_time() - cpu
-        ran[way] += time.monotonic() - began
+from sent_work import leave_work, warm_up, work
 
 
 def of_endpoint(way):
@@ -86,11 +71,6 @@ async def gives_up():
         await asyncio.sleep(0.01)
 
 
-def warm_up():
-    """The way is known once a worker was seen on it."""
-    burn(0.3)
-
-
 async def main():
     await anyio.to_thread.run_sync(warm_up)
     await asyncio.gather(parent(), parent(), grouped())
@@ -101,4 +81,4 @@ if __name__ == "__main__":
     known = inspect.signature(anyio.to_thread.run_sync).parameters
     ABANDON = {"abandon_on_cancel" if "abandon_on_cancel" in known else "cancellable": True}
     asyncio.run(main())
-    leave({"cpu": used, "wall": ran})
+    leave_work()

@@ -6,26 +6,10 @@
 Each function notes what it used and how long it ran under the way that leads to it.
 """
 import asyncio
-import collections
 import concurrent.futures
 import functools
-import threading
-import time
 
-from truth import burn, leave
-
-used, ran = collections.Counter(), collections.Counter()
-lock = threading.Lock()
-
-
-def work(way, compute, wait):
-    cpu, began = time.thread_time(), time.monotonic()
-    for _ in range(5):
-        burn(compute / 5)
-        time.sleep(wait / 5)
-    with lock:
-        used[way] += time.thread_time() - cpu
-        ran[way] += time.monotonic() - began
+from sent_work import leave_work, warm_up, work
 
 
 def of_thread(way):
@@ -90,11 +74,6 @@ async def gives_up(pool):
         pass
 
 
-def warm_up():
-    """The way is known once a worker was seen on it."""
-    burn(0.3)
-
-
 async def main():
     await asyncio.to_thread(warm_up)
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
@@ -106,4 +85,4 @@ async def main():
 
 if __name__ == "__main__":
     asyncio.run(main())
-    leave({"cpu": used, "wall": ran})
+    leave_work()

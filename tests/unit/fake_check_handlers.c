@@ -56,13 +56,7 @@ static void begin(int minor, uint32_t count)
 /* In `exc`. */
 static uint64_t handled(const char *functions)
 {
-    uint32_t at = 0;
-    profile_stack stack;
-    uint64_t us, sum = 0;
-    while (profile_each(stacks.profile, METRIC_EXC, &at, &stack, &us))
-        if (strcmp(fake_functions(stacks.profile, stack), functions) == 0)
-            sum += profile_get_ns(stacks.profile, stack, METRIC_EXC);
-    return sum;
+    return time_in(METRIC_EXC, functions);
 }
 
 static uint64_t handled_in_all(void)

@@ -155,15 +155,20 @@ static inline uint64_t total(void)
     return profile_total_ns(stacks.profile, METRIC_TASK);
 }
 
-static inline uint64_t time_of(const char *functions)
+static inline uint64_t time_in(enum metric metric, const char *functions)
 {
     uint32_t at = 0;
     profile_stack stack;
     uint64_t us, sum = 0;
-    while (profile_each(stacks.profile, METRIC_TASK, &at, &stack, &us))
+    while (profile_each(stacks.profile, metric, &at, &stack, &us))
         if (strcmp(fake_functions(stacks.profile, stack), functions) == 0)
-            sum += profile_get_ns(stacks.profile, stack, METRIC_TASK);
+            sum += profile_get_ns(stacks.profile, stack, metric);
     return sum;
+}
+
+static inline uint64_t time_of(const char *functions)
+{
+    return time_in(METRIC_TASK, functions);
 }
 
 /* All that is on stacks of this task's, ready or not. */
